@@ -15,6 +15,7 @@ mod monitor;
 mod rescue;
 mod scrub;
 mod superblocks;
+mod tls;
 mod top;
 mod trace;
 mod web;
@@ -46,6 +47,7 @@ pub(crate) use scrub::{Scrub, Time as ScrubTime};
 pub(crate) use superblocks::{
     Superblocks, SuperblocksList, SuperblocksRestore, SuperblocksSave, SuperblocksShow,
 };
+pub(crate) use tls::TlsArgs;
 pub(crate) use top::Top;
 pub(crate) use trace::{Trace, TraceArg, TraceReplay, TraceShow};
 pub(crate) use web::{Web, WebCommand, WebToken, WebTokenAdd};
@@ -175,9 +177,11 @@ pub(crate) struct Common {
     /// several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) force: Vec<PathBuf>,
-    /// Accept TCP connections from other machines, without encryption or authentication
+    /// Accept TCP connections from other machines without TLS, so without encryption or authentication
     #[arg(long)]
     pub(crate) insecure: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
     /// I/O method
     #[arg(long, value_parser = choice::io(), default_value = "auto")]
     pub(crate) io: IoMode,

@@ -3,6 +3,8 @@
 use braid_status::{ExportCounts, Latencies, MemberIo, figures};
 use serde::{Deserialize, Serialize};
 
+use crate::TlsStatus;
+
 figures! {
     /// A way by which clients reach the volume.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +27,8 @@ figures! {
         /// The way of requests of a block device on FUSE: `uring` for queues of io_uring, `device` for `/dev/fuse`;
         /// `null` for other exports.
         pub transport: Option<String>,
+        /// TLS; `null` if it is not used.
+        pub tls: Option<TlsStatus>,
         /// Clients that are connected now; 0 for a block device.
         pub connections: u64 = Gauge "connections",
         /// Counts since the volume was brought up.

@@ -39,6 +39,7 @@ mod sockets;
 mod spares;
 mod status;
 mod stop;
+mod tls_status;
 
 pub use array_status::{
     ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, MismatchMember, MismatchStatus,
@@ -72,3 +73,4 @@ pub use sockets::{EVENTS, MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};
 pub use status::{DeviceStatus, OUTPUT_VERSION, RamStatus, Status, TraceStatus};
 pub use stop::StopAnswer;
+pub use tls_status::TlsStatus;

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::secure::Security;
 use braid_nbd::uri::{PORT, unix_uri};
 use rustix::fs::Mode;
 use rustix::net::{
@@ -27,6 +28,17 @@ pub enum Address {
     Tcp(SocketAddr),
 }
 
+/// The protection that TLS gives to all clients of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// None: clients may do without TLS.
+    None,
+    /// TLS is required; clients are not asked for certificates.
+    Encrypted,
+    /// TLS is required, and a certificate of each client.
+    Verified,
+}
+
 /// Why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no address: unix:PATH, tcp:IP:PORT or tcp:PORT (which is on 127.0.0.1)")]
@@ -38,10 +50,9 @@ pub struct AddressError {
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// NBD has neither authentication nor encryption: beyond this machine only if asked for.
+    /// NBD without TLS has neither authentication nor encryption: beyond this machine only if asked for.
     #[error(
-        "{address} can be reached from other machines, and NBD without TLS protects nothing: \
-         listen on 127.0.0.1 or a Unix socket, or say --insecure"
+        "{address} can be reached from other machines, and would let clients in without TLS, which protects nothing"
     )]
     NotLoopback {
         /// The address.
@@ -94,42 +105,67 @@ impl fmt::Display for Address {
 }
 
 impl Address {
+    /// Returns the protection that all clients of this address have under `security`.
+    pub fn protection(&self, security: Option<&Security>) -> Protection {
+        let is_tcp = matches!(self, Address::Tcp(_));
+        match security {
+            Some(security) if security.required.at(is_tcp) => {
+                match security.certificates.verifies_peers() {
+                    true => Protection::Verified,
+                    false => Protection::Encrypted,
+                }
+            }
+            _ => Protection::None,
+        }
+    }
+
     /// The URI a client connects to for the default export.
-    pub fn uri(&self) -> String {
-        match self {
+    pub fn uri(&self, protection: Protection) -> String {
+        let plain = match self {
             Address::Unix(path) => unix_uri(path, ""),
             Address::Tcp(address) => format!("nbd://{address}"),
+        };
+        match plain.strip_prefix("nbd") {
+            Some(rest) if protection != Protection::None => format!("nbds{rest}"),
+            _ => plain,
         }
     }
 
     /// Returns whom this address lets at the volume, as a sentence with the better way; none for a Unix socket,
-    /// which only its owner can open. NBD over TCP asks no client for its user.
-    pub fn risk(&self, read_only: bool) -> Option<String> {
+    /// which only its owner can open, and where clients are verified. NBD over TCP asks no client for its user.
+    pub fn risk(&self, read_only: bool, protection: Protection) -> Option<String> {
         let Address::Tcp(address) = self else { return None };
         let whom = match address.ip().is_loopback() {
             true => "every user of this machine, and of containers that share its network,",
             false => "every client that reaches this address",
         };
         let may = if read_only { "read" } else { "read and overwrite" };
-        Some(format!(
-            "{self}: {whom} can {may} all of the volume, because NBD without TLS asks no client for its user; \
-             next: --nbd unix:PATH, a socket that only its owner can open"
-        ))
+        let why = match protection {
+            Protection::Verified => return None,
+            Protection::Encrypted => {
+                "because TLS asks no client for a certificate; next: --tls-verify-peer, or --allow NAME=read"
+            }
+            Protection::None => {
+                "because NBD without TLS asks no client for its user; next: --nbd unix:PATH, a socket that only its \
+                 owner can open, or --tls-certificates DIR --tls-verify-peer"
+            }
+        };
+        Some(format!("{self}: {whom} can {may} all of the volume, {why}"))
     }
 
     /// Listens. The socket file of a server that has gone is replaced.
     ///
     /// # Errors
-    /// A TCP address beyond the loopback unless `insecure`; anything at the path that is not
+    /// A TCP address beyond the loopback unless it `may_be_reached`; anything at the path that is not
     /// such a socket; what the kernel answers.
-    pub fn listen(&self, insecure: bool) -> Result<Listener, ListenError> {
+    pub fn listen(&self, may_be_reached: bool) -> Result<Listener, ListenError> {
         let failed = |source: io::Error| ListenError::Failed { address: self.clone(), source };
         match self {
             Address::Unix(path) => {
                 remove_stale(path)?;
                 listen_unix(path).map_err(failed)
             }
-            Address::Tcp(address) if !insecure && !address.ip().is_loopback() => {
+            Address::Tcp(address) if !may_be_reached && !address.ip().is_loopback() => {
                 Err(ListenError::NotLoopback { address: *address })
             }
             Address::Tcp(address) => {
@@ -231,7 +267,9 @@ mod tests {
             ("tcp:[::1]:1234", "nbd://[::1]:1234"),
         ] {
             let address: Address = text.parse().unwrap();
-            assert_eq!((address.to_string(), address.uri()), (text.to_owned(), uri.to_owned()));
+            assert_eq!(address.to_string(), text);
+            assert_eq!(address.uri(Protection::None), uri);
+            assert_eq!(address.uri(Protection::Encrypted), uri.replacen("nbd", "nbds", 1));
         }
         assert_eq!("tcp:99".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 99).into())));
         assert_eq!("tcp:10.0.0.1".parse(), Ok(Address::Tcp(([10, 0, 0, 1], 10809).into())));
@@ -262,7 +300,12 @@ mod tests {
 
     #[test]
     fn tcp_has_a_risk_and_a_unix_socket_has_none() {
-        let risk = |text: &str, read_only| text.parse::<Address>().unwrap().risk(read_only);
+        let risk = |text: &str, read_only| {
+            text.parse::<Address>().unwrap().risk(read_only, Protection::None)
+        };
+        let of_tls = |protection| "tcp:99".parse::<Address>().unwrap().risk(false, protection);
+        assert!(of_tls(Protection::Encrypted).unwrap().contains("--tls-verify-peer"));
+        assert_eq!(of_tls(Protection::Verified), None);
         assert_eq!(risk("unix:/run/s", false), None);
         let of_loopback = risk("tcp:99", false).unwrap();
         assert!(of_loopback.starts_with("tcp:127.0.0.1:99: every user of this machine"));

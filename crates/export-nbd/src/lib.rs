@@ -34,7 +34,7 @@ mod session;
 mod stop;
 mod watch;
 
-pub use address::{Address, AddressError, ListenError, Listener};
+pub use address::{Address, AddressError, ListenError, Listener, Protection};
 pub use braid_uring::Stream;
 pub use connection::Export;
 pub use counters::{Counters, Counts};

@@ -54,6 +54,9 @@ fn add_export(of: &mut Of<'_>, export: &ExportStatus) {
     of.figures(&prefix, &export.io);
     if !export.is_device() {
         of.figures(&prefix, export);
+        if let Some(tls) = &export.tls {
+            of.figures(&prefix, tls);
+        }
         return of.figures(&prefix, &export.counts);
     }
     for (op, latencies) in ops {

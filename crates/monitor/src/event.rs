@@ -87,6 +87,8 @@ kinds! {
         "the origin does not take what the cache holds: it exists in the cache alone";
     WRITE_BACK_AGE = "WriteBackAge", Warning,
         "the cache has held writes for longer than it should: the origin is too slow for what is written";
+    CERTIFICATE = "Certificate", Warning,
+        "the certificate of an export's TLS is about to expire, is not valid, or could not be replaced";
     MEMORY_SHORT = "MemoryShort", Warning,
         "the machine has little memory left: RAM disks and caches may not get what they were promised";
 }

@@ -18,7 +18,7 @@ use crate::beside::Beside;
 use crate::failure::{Context, Failure};
 use crate::log;
 use crate::places::Places;
-use crate::volume::{Accepted, Attach, IoMode, LastResort, MemberDeadline, ReAdd};
+use crate::volume::{Accepted, Attach, IoMode, LastResort, MemberDeadline, ReAdd, TlsOptions};
 
 /// The contents of `NAME.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Record {
     /// Nothing is written to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
-    /// TCP beyond the loopback is allowed.
+    /// TCP beyond the loopback is allowed without TLS.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
     /// The interface that carries out its input and output.
@@ -59,6 +59,9 @@ pub struct Record {
     /// Volumes of one group share their spares.
     #[serde(default, rename = "spare-group", skip_serializing_if = "Option::is_none")]
     pub spare_group: Option<String>,
+    /// TLS of NBD clients.
+    #[serde(default, skip_serializing_if = "TlsOptions::is_usual")]
+    pub tls: TlsOptions,
     /// The members that were accepted, each once.
     #[serde(default, rename = "member", skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Known>,
@@ -195,6 +198,7 @@ impl Record {
             re_add: ReAdd::default(),
             last_resort: LastResort::default(),
             spare_group: None,
+            tls: TlsOptions::default(),
             members: Vec::new(),
         }
     }

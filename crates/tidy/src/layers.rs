@@ -85,6 +85,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "shell",
             "stack",
             "sys",
+            "tls",
             "trace",
             "uring",
             "wiring",

@@ -125,6 +125,11 @@ impl Certificates {
         self.state().loaded.validity
     }
 
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns true if clients need a certificate.
     pub fn verifies_peers(&self) -> bool {
         self.verify_peer

@@ -21,7 +21,8 @@ impl Access {
 
 /// A name and its rights: `NAME`, `NAME=none`, `NAME=read` or `NAME=write`, which is meant without a word. The name `*`
 /// is every client.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Client {
     name: String,
     access: Access,
@@ -47,6 +48,20 @@ impl FromStr for Client {
             return Err(error());
         }
         Ok(Client { name: name.to_ascii_lowercase(), access })
+    }
+}
+
+impl TryFrom<String> for Client {
+    type Error = ClientError;
+
+    fn try_from(text: String) -> Result<Client, ClientError> {
+        text.parse()
+    }
+}
+
+impl From<Client> for String {
+    fn from(client: Client) -> String {
+        client.to_string()
     }
 }
 

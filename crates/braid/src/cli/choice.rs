@@ -1,6 +1,6 @@
 //! Options that take one of several words, whose types are the service's: they know their words, and nothing of options.
 
-use braid_service::volume::{Attach, IoMode, ReAdd};
+use braid_service::volume::{Attach, IoMode, ReAdd, TlsMode};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::value::{Error, StringDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -28,6 +28,15 @@ pub(crate) fn re_add() -> impl TypedValueParser<Value = ReAdd> {
         ("auto", "It is re-added, if copying what was written meanwhile suffices"),
         ("ask", "Status says so, with the command that re-adds it"),
         ("never", "Nothing"),
+    ])
+}
+
+/// Parses `--tls`.
+pub(crate) fn tls() -> impl TypedValueParser<Value = TlsMode> {
+    one_of(&[
+        ("off", "Not used"),
+        ("on", "Offered; clients may do without it"),
+        ("require", "Required at all addresses, also of a Unix socket"),
     ])
 }
 

@@ -12,9 +12,10 @@ use serde::Serialize;
 use super::owners::{self, Owned};
 use crate::cli;
 use braid_service::cgroup;
-use braid_service::control::OUTPUT_VERSION;
+use braid_service::control::{OUTPUT_VERSION, TlsStatus};
 use braid_service::failure::Failure;
 use braid_service::places::Places;
+use braid_service::record::Record;
 
 /// Locked memory that a volume wants: buffers of requests, the program, a reserve of heap.
 const WANTED_LOCK: u64 = 256 << 20;
@@ -73,6 +74,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         smartctl(),
         tools(),
     ];
+    findings.extend(certificates());
     findings.extend(arrays());
     if options.json {
         println!(
@@ -94,6 +96,39 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Returns the state of the certificates that the records of volumes name.
+fn certificates() -> Vec<Finding> {
+    let places = Places::from_environment();
+    let finding = |name: String| {
+        // A record that cannot be read is told of with the arrays.
+        let record = Record::read(&places.config_file(&name)).ok()?;
+        let lacking = |found: String, advice: Option<String>| Finding {
+            what: "TLS",
+            verdict: Verdict::Limited,
+            found: format!("{name}: {found}"),
+            advice,
+        };
+        match record.tls.examine() {
+            Ok(None) => None,
+            Ok(Some(TlsStatus { warning: Some(warning), .. })) => Some(lacking(warning, None)),
+            Ok(Some(tls)) => Some(Finding::ok("TLS", format!("{name}: {}", tls.in_words()))),
+            Err(refusal) => {
+                let failure = refusal.failure();
+                Some(lacking(failure.why, failure.next))
+            }
+        }
+    };
+    match places.configured_names() {
+        Ok(names) => names.into_iter().filter_map(finding).collect(),
+        Err(failure) => vec![Finding {
+            what: "TLS",
+            verdict: Verdict::Limited,
+            found: failure.why,
+            advice: failure.next,
+        }],
+    }
 }
 
 /// Returns the owners of this machine's md arrays.

@@ -4,7 +4,7 @@ use crate::cli::Serve;
 use braid_service::failure::Failure;
 use braid_service::places::Places;
 use braid_service::process::{Start, Tell};
-use braid_service::volume::{Attach, Printed, Spec};
+use braid_service::volume::{Attach, Printed, Spec, TlsOptions};
 
 use super::stacks;
 
@@ -12,6 +12,8 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     braid_service::places::check_name(&serve.name)?;
     let stack = stacks::parse_for(&serve.stack, serve.common.read_only)?;
     let forced = stacks::forced(&serve.common, &[&stack])?;
+    let mut tls = TlsOptions::default();
+    stacks::apply_tls(&serve.common.tls, &mut tls)?;
     let places = Places::from_environment();
     let spec = Spec {
         name: serve.name.clone(),
@@ -20,6 +22,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         nbd: serve.nbd.iter().map(|address| stacks::absolute_address(address)).collect(),
         vhost: serve.vhost.as_deref().map(stacks::absolute_path).transpose()?,
         insecure: serve.common.insecure,
+        tls,
         attach: Attach::None,
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use braid_level::Raid0Layout;
 use braid_stack::{File, Md, Nbd, Node, Stack};
 
-use crate::cli::{Common, TraceArg};
+use crate::cli::{Common, TlsArgs, TraceArg};
 use braid_service::failure::Failure;
-use braid_service::volume::TraceTo;
+use braid_service::volume::{TlsOptions, TraceTo};
 
 /// Reads an expression of a stack that may be written.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
@@ -61,6 +61,19 @@ pub(super) fn trace_to(typed: Option<&TraceArg>) -> Result<Option<TraceTo>, Fail
     let to =
         |arg: &TraceArg| Ok(TraceTo { path: absolute_path(&arg.file)?, most: arg.size.bytes() });
     typed.map(to).transpose()
+}
+
+/// Changes `options` to what was typed; what was not typed stays.
+pub(super) fn apply_tls(typed: &TlsArgs, options: &mut TlsOptions) -> Result<(), Failure> {
+    options.mode = typed.tls.unwrap_or(options.mode);
+    if let Some(folder) = &typed.tls_certificates {
+        options.certificates = Some(absolute_path(folder)?);
+    }
+    options.verify_peer |= typed.tls_verify_peer;
+    if !typed.allow.is_empty() {
+        options.allow.clone_from(&typed.allow);
+    }
+    Ok(())
 }
 
 /// The members of these stacks that `--force` names again, however their paths are spelt.

@@ -319,6 +319,7 @@ fn export_lines(export: &ExportStatus) -> Vec<(&str, String)> {
         return vec![("device", format!("{link}{address} (by {kind}{over})"))];
     }
     let mut lines: Vec<_> = export.uris.iter().map(|uri| (kind.as_str(), uri.clone())).collect();
+    lines.extend(export.tls.as_ref().map(|tls| ("tls", tls.in_words())));
     lines.push((
         "clients",
         format!(

@@ -246,6 +246,7 @@ fn apply_options(up: &Up, record: &mut Record) -> Result<(), Failure> {
     }
     record.read_only |= up.common.read_only;
     record.insecure |= up.common.insecure;
+    stacks::apply_tls(&up.common.tls, &mut record.tls)?;
     if up.common.io != braid_service::volume::IoMode::Auto {
         record.io = up.common.io;
     }
@@ -271,6 +272,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         nbd,
         vhost: record.vhost.clone(),
         insecure: record.insecure,
+        tls: record.tls.clone(),
         attach: record.attach,
         read_only: record.read_only,
         degraded: false,

@@ -9,9 +9,10 @@ use braid_stack::ByteSize;
 use super::view::called;
 use super::{Draft, Memory, Observation, Policy, Seen};
 use crate::event::{
-    DATA_LOST, DEGRADED_ARRAY, DISK_FAILING, DRAIN_FAILED, LOG_FAILED, LOG_FULL, MEMBER_GONE,
-    MEMBER_HANGS, MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER, SMART_WARNING, SPARES_MISSING,
-    VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE, WRITE_BACK_AGE,
+    CERTIFICATE, DATA_LOST, DEGRADED_ARRAY, DISK_FAILING, DRAIN_FAILED, LOG_FAILED, LOG_FULL,
+    MEMBER_GONE, MEMBER_HANGS, MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER, SMART_WARNING,
+    SPARES_MISSING, VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE,
+    WRITE_BACK_AGE,
 };
 
 /// The conditions of a volume that answered.
@@ -30,6 +31,8 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     found.extend(status.members.iter().filter_map(|member| hangs(status, member)));
     found.extend(status.members.iter().filter_map(|member| gone(status, member)));
     found.extend(status.members.iter().flat_map(|member| disk(status, member)));
+    let of_tls = status.exports.iter().filter_map(|export| export.tls.as_ref()?.warning.clone());
+    found.extend(of_tls.map(|warning| Draft::new(CERTIFICATE, warning)));
     for (index, cache) in status.caches.iter().enumerate() {
         let name = if index == 0 { "cache".to_owned() } else { format!("cache#{}", index + 1) };
         let write_back = cache.write_back.as_ref();

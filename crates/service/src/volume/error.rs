@@ -13,6 +13,7 @@ use super::media::MediaError;
 use super::memory::NotHeld;
 use super::own::OnItself;
 use super::restart::ShardError;
+use super::tls::TlsRefusal;
 use crate::control::{ErrorCode, with_next};
 use crate::failure::Failure;
 
@@ -30,6 +31,8 @@ pub enum RunError {
     Address(#[from] braid_export_nbd::AddressError),
     #[error("{0}")]
     Listen(#[from] ListenError),
+    #[error("{0}")]
+    Tls(#[from] TlsRefusal),
     #[error("{0}")]
     Export(#[from] ExportError),
     #[error("io_uring is not to be had here ({0}): --io threads does without it")]
@@ -89,7 +92,11 @@ impl RunError {
             RunError::Media(error) => error.failure(),
             RunError::NotReady(failure) => failure.clone(),
             RunError::Address(_) => Failure::usage(self),
-            RunError::Listen(ListenError::NotLoopback { .. }) => Failure::refused(self),
+            RunError::Tls(refusal) => refusal.failure(),
+            RunError::Listen(ListenError::NotLoopback { .. }) => Failure::refused(self).next(
+                "--tls-certificates DIR (docs/exports.md has the commands that make them); or an address of \
+                 127.0.0.1, or unix:PATH; or --insecure, which protects nothing",
+            ),
             // A unit without network, or a machine without IPv6.
             RunError::Listen(ListenError::Failed { source, .. })
                 if source.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) =>

@@ -115,6 +115,8 @@ impl control::Volume for Shared {
         let Verdict { state, why, next } =
             verdict::judge(&self.spec.name, &members, &arrays, &caches, serving);
         let mut warnings = verdict::warnings_of(&members);
+        let of_tls = exports.iter().filter_map(|export| export.tls.as_ref()?.warning.clone());
+        warnings.extend(of_tls);
         warnings.extend(self.watcher.says());
         warnings.extend(self.keeper.says());
         warnings.extend(self.warnings.now(&arrays));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deadline::MemberDeadline;
 use super::options::{Accepted, OpenOptions};
+use super::tls::TlsOptions;
 use super::trace::TraceTo;
 
 /// Ways in which a volume becomes a block device of this machine.
@@ -135,8 +136,11 @@ pub struct Spec {
     /// The socket at which a virtual machine finds it as a disk, over vhost-user-blk.
     #[serde(default)]
     pub vhost: Option<PathBuf>,
-    /// Allow TCP beyond the loopback.
+    /// Allow TCP beyond the loopback without TLS.
     pub insecure: bool,
+    /// TLS of NBD clients.
+    #[serde(default, skip_serializing_if = "TlsOptions::is_usual")]
+    pub tls: TlsOptions,
     /// The way in which it becomes a block device of this machine, if any.
     pub attach: Attach,
     /// Nothing is written, neither by clients nor by braid.

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use braid_device::Tally;
-use braid_export_nbd::{Address, Bounds, Counters, Counts, End, Listener, Overlaps, Server};
+use braid_export_nbd::{
+    Address, Bounds, Counters, Counts, End, Listener, Overlaps, Protection, Security, Server,
+};
 use braid_uring::{Fd, Handle, Remote};
 
 use super::{Change, Export, Kind, Prepared, Start};
@@ -25,6 +27,8 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left: |_, _| Ok(None), takes
 struct Nbd {
     listeners: Mutex<Vec<Listener>>,
     uris: Vec<String>,
+    /// TLS, if it is used.
+    security: Option<Security>,
     /// The servers, one for each shard.
     counters: OnceLock<Vec<Arc<Counters>>>,
     /// Latencies of client requests.
@@ -35,13 +39,21 @@ fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Prepared {
     if spec.nbd.is_empty() {
         return Ok(None);
     }
-    let listen = |text: &String| Ok(text.parse::<Address>()?.listen(spec.insecure)?);
+    let security = spec.tls.security()?;
+    let protection = |address: &Address| address.protection(security.as_ref());
+    let listen = |text: &String| {
+        let address = text.parse::<Address>()?;
+        let is_encrypted = protection(&address) != Protection::None;
+        Ok(address.listen(spec.insecure || is_encrypted)?)
+    };
     let listeners = spec.nbd.iter().map(listen).collect::<Result<Vec<Listener>, RunError>>()?;
-    let risks = listeners.iter().filter_map(|one| one.address().risk(spec.read_only));
+    let addresses = || listeners.iter().map(Listener::address);
+    let risks = addresses().filter_map(|one| one.risk(spec.read_only, protection(one)));
     warnings.extend(risks.map(Warning::lasting));
-    let uris = listeners.iter().map(|listener| listener.address().uri()).collect();
+    let uris = addresses().map(|one| one.uri(protection(one))).collect();
     let (counters, asked) = (OnceLock::new(), Tally::default());
-    Ok(Some(Box::new(Nbd { listeners: Mutex::new(listeners), uris, counters, asked })))
+    let listeners = Mutex::new(listeners);
+    Ok(Some(Box::new(Nbd { listeners, uris, security, counters, asked })))
 }
 
 impl Nbd {
@@ -58,14 +70,19 @@ impl Nbd {
 
 impl Export for Nbd {
     fn start(&self, on: &Start<'_>) -> Result<Vec<Warning>, RunError> {
+        if let Some(security) = &self.security {
+            let followed = crate::volume::tls::follow(&security.certificates);
+            followed.map_err(system("cannot follow the certificates"))?;
+        }
         let overlaps = Overlaps::default();
         let serve = |shard: &Shard| {
             let (name, overlaps) = (on.spec.name.clone(), overlaps.clone());
-            let asked = self.asked.clone();
+            let (asked, security) = (self.asked.clone(), self.security.clone());
             shard.ask(move |handle, local| {
                 let (offered, pool) = (local.offered(handle, &asked), local.pool.clone());
                 let (bounds, ends) = (Bounds::default(), ends());
                 let server = Server::new(handle, offered, pool, &name, bounds, &overlaps, ends)?;
+                security.map_or(Ok(()), |security| server.secure(security))?;
                 let counters = server.counters();
                 local.sides.add(server);
                 Ok(counters)
@@ -94,6 +111,7 @@ impl Export for Nbd {
             link: None,
             mount: None,
             transport: None,
+            tls: self.security.as_ref().map(crate::volume::tls::status_of),
             connections: counts.connections(),
             counts,
             io: self.asked.read().into(),

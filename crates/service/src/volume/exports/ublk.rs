@@ -319,6 +319,7 @@ impl Export for Ublk {
             link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             mount: None,
             transport: None,
+            tls: None,
             connections: 0,
             counts: counts.fold(Counts::default(), |sum, queue| sum.plus(queue.read())),
             io: self.asked.read().into(),

@@ -115,6 +115,7 @@ impl Export for Vhost {
             link: None,
             mount: None,
             transport: None,
+            tls: None,
             connections: counts.connections(),
             counts,
             io: self.asked.read().into(),
