@@ -2,6 +2,8 @@
 //!
 //! Reading only: nothing is loaded, mounted or set.
 
+mod others;
+
 use std::fs;
 use std::path::Path;
 
@@ -73,6 +75,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         smartctl(),
         tools(),
     ];
+    findings.extend(others::findings());
     findings.extend(arrays());
     if options.json {
         println!(
