@@ -9,6 +9,7 @@ use braid_device::{Deadline, Ram, RamError, Tally};
 use braid_engine::Dev;
 use braid_engine::decorators::StoreError;
 use braid_mem::Pool;
+use braid_rbd::RbdError;
 use braid_remote::Traffic;
 use braid_uring::{Failures, Handle};
 
@@ -33,8 +34,10 @@ pub enum MemberError {
     HugePages { what: String, pages: u64, source: RamError },
     #[error("{uri} cannot be used: {why}")]
     Remote { uri: String, why: String },
-    #[error("{uri} is read-only: its server refuses every change")]
-    RemoteReadOnly { uri: String },
+    #[error("{uri} is read-only: {why}")]
+    RemoteReadOnly { uri: String, why: &'static str },
+    #[error("rbd({name}) cannot be used: {error}")]
+    Rbd { name: String, error: RbdError },
     #[error("{path} cannot be the store: {why}")]
     Store { path: PathBuf, why: StoreError },
     #[error("the store {path} does not exist")]
@@ -134,8 +137,13 @@ pub trait Kind: Send + Sync {
         None
     }
 
-    /// Counts of connections, of a member on another machine. All devices of such a member are on one shard.
+    /// Counts of connections, of an export of another machine.
     fn traffic(&self) -> Option<&Arc<Traffic>> {
         None
+    }
+
+    /// Returns true if all devices of the member have to be on one shard.
+    fn is_on_one_shard(&self) -> bool {
+        self.traffic().is_some()
     }
 }

@@ -13,6 +13,7 @@
 //! | a RAM disk | `ram` |
 //! | a device that behaves as a profile says | `modelled` |
 //! | an export of an NBD server | `remote` |
+//! | an image of a Ceph cluster | `rbd` |
 //!
 //! A new kind is a file here that implements [`Kind`], a leaf of `braid_stack::Node`, and a line of [`open()`].
 //!
@@ -32,6 +33,7 @@ mod named;
 mod open;
 pub mod profile;
 mod ram;
+mod rbd;
 mod remote;
 mod store;
 
@@ -41,5 +43,6 @@ pub use member::Member;
 pub use named::Named;
 pub use open::{Opening, open};
 pub use ram::available_memory;
+pub use rbd::Ceph;
 pub use remote::Remote;
 pub use store::open_store;

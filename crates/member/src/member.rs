@@ -93,6 +93,11 @@ impl Member {
         self.kind.traffic()
     }
 
+    /// See [`Kind::is_on_one_shard`].
+    pub fn is_on_one_shard(&self) -> bool {
+        self.kind.is_on_one_shard()
+    }
+
     /// A device on the member for the shard of `handle`.
     ///
     /// # Errors

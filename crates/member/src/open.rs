@@ -4,6 +4,7 @@ use braid_device::{Access, Buses};
 use braid_stack::Node;
 
 use crate::kind::{Kind, MemberError};
+use crate::rbd::Ceph;
 use crate::remote::Remote;
 use crate::{file, modelled, ram};
 
@@ -26,6 +27,7 @@ pub fn open(node: &Node, opening: &mut Opening<'_>) -> Result<Option<Box<dyn Kin
         Node::Ram(ram) => Box::new(ram::open(ram, opening.most_ram)?),
         Node::File(file) => Box::new(file::open_file(&file.name(), opening.access, 0, None)?),
         Node::Nbd(nbd) => Box::new(Remote::open(nbd, opening.access)?),
+        Node::Rbd(rbd) => Box::new(Ceph::open(rbd, opening.access)?),
         Node::Model(model) => Box::new(modelled::open(model, opening.buses)?),
         _ => return Ok(None),
     }))

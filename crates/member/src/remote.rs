@@ -13,7 +13,7 @@ use braid_engine::decorators::Slice;
 use braid_nbd::uri::Uri;
 use braid_probe::{ReadAt, Signature, scan_signatures};
 use braid_remote::{Address, Config, Dial, Direct, Offer, RemoteDevice, Traffic, Unfit};
-use braid_stack::Nbd;
+use braid_stack::{Nbd, Stack};
 use braid_uring::{ExecutorClock, Failures};
 
 use crate::kind::{Kind, MemberError, OnShard};
@@ -58,7 +58,8 @@ impl Remote {
             match offer.check_writable(nbd.may_lack_flush) {
                 Ok(()) => {}
                 Err(Unfit::ReadOnly) => {
-                    return Err(MemberError::RemoteReadOnly { uri: nbd.uri.clone() });
+                    let why = "its server refuses every change";
+                    return Err(MemberError::RemoteReadOnly { uri: nbd.uri.clone(), why });
                 }
                 Err(error) => return Err(failed(error.to_string())),
             }
@@ -80,17 +81,9 @@ impl Remote {
     /// # Errors
     /// `InvalidInput` if the part is empty, unaligned or past the end.
     pub fn part(&self, offset: u64, length: Option<u64>) -> io::Result<Remote> {
-        let shared = Arc::clone(&self.shared);
-        if (offset, length) == (0, None) {
-            return Ok(Remote { shared, window: None });
-        }
-        let block = u64::from(shared.offer.block);
-        let left = shared.offer.size.checked_sub(offset).ok_or(io::ErrorKind::InvalidInput)?;
-        let span = Span::new(offset, length.unwrap_or(left) / block * block);
-        if span.is_empty() || !span.is_within(shared.offer.size) || !offset.is_multiple_of(block) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        Ok(Remote { shared, window: Some(span) })
+        let limits = self.shared.offer.limits(self.shared.read_only);
+        let window = window(&limits, offset, length)?;
+        Ok(Remote { shared: Arc::clone(&self.shared), window })
     }
 
     /// Returns the signatures of file systems, partition tables and the like on the export.
@@ -117,6 +110,25 @@ impl Remote {
         *direct = Some(connection);
         Ok(result)
     }
+}
+
+/// Returns the part of a member of `limits` that has `length` bytes (all that follow, if `None`) from `offset` on; `None`
+/// for the whole.
+pub(crate) fn window(
+    limits: &Limits,
+    offset: u64,
+    length: Option<u64>,
+) -> io::Result<Option<Span>> {
+    if (offset, length) == (0, None) {
+        return Ok(None);
+    }
+    let block = u64::from(limits.logical_block);
+    let left = limits.size.checked_sub(offset).ok_or(io::ErrorKind::InvalidInput)?;
+    let span = Span::new(offset, length.unwrap_or(left) / block * block);
+    if span.is_empty() || !span.is_within(limits.size) || !offset.is_multiple_of(block) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(Some(span))
 }
 
 impl Kind for Remote {
@@ -156,7 +168,8 @@ impl Kind for Remote {
     }
 
     fn is_at(&self, path: &Path) -> bool {
-        Nbd::called(path).is_some_and(|nbd| nbd.uri == self.shared.nbd.uri)
+        Stack::remote_called(path)
+            .is_some_and(|one| one.remote_identity().as_deref() == Some(&self.shared.nbd.uri))
     }
 
     fn failures(&self) -> Option<&Arc<Failures>> {

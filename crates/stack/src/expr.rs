@@ -52,6 +52,17 @@ pub struct Word {
     pub span: Span,
 }
 
+impl Word {
+    /// Returns the place from byte `at` of the text on, at most its end; all of it if it stood in quotes.
+    pub(crate) fn from(&self, at: usize) -> Span {
+        let mut span = self.span;
+        if !self.quoted {
+            span.start = (span.start + at).min(span.end.saturating_sub(1)).max(span.start);
+        }
+        span
+    }
+}
+
 impl Expr {
     /// The place of the whole expression.
     #[must_use]

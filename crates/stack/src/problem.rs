@@ -75,14 +75,6 @@ pub enum Problem {
         /// All levels of this version, comma-separated.
         known: String,
     },
-    /// The name is part of the language, but this version does not implement it.
-    #[error("`{name}` is not in this version")]
-    NotInThisVersion {
-        /// The reserved name.
-        name: String,
-        /// All levels of this version, comma-separated.
-        known: String,
-    },
     /// The name of a level stands alone.
     #[error("`{name}` needs its arguments in parentheses")]
     BareLevel {
@@ -275,6 +267,14 @@ pub enum Problem {
         /// The fault.
         why: &'static str,
     },
+    /// A name, of an image of a Ceph cluster or of a client, that is none.
+    #[error("`{name}` is no name of an image and its client: {why}")]
+    BadImage {
+        /// The name as written.
+        name: String,
+        /// The fault.
+        why: &'static str,
+    },
     /// A number that is none, or outside its range.
     #[error("`{what}` {text} is no number from 1 to {most}")]
     BadCount {
@@ -367,7 +367,7 @@ impl Problem {
             Problem::UnknownParameter { suggestion: Some(name), .. } => {
                 format!("did you mean `{name}=`?")
             }
-            Problem::UnknownName { known, .. } | Problem::NotInThisVersion { known, .. } => {
+            Problem::UnknownName { known, .. } => {
                 format!("this version has {known}")
             }
             Problem::UnknownChoice { known, .. } => format!("use one of {known}"),

@@ -11,7 +11,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::Span;
 use crate::error::{Fault, ParseError};
 use crate::level::file::File;
-use crate::level::nbd::Nbd;
 use crate::level::{Node, Stack, check_expr};
 use crate::parse::parse_tokens;
 use crate::problem::Problem;
@@ -53,7 +52,7 @@ impl Stack {
             None => Ok(stack),
             Some((first, second, path)) => {
                 let problem = Problem::SamePathTwice {
-                    path: path.to_owned(),
+                    path,
                     first_column: first.column(source),
                 };
                 Err(Fault::new(problem, second))
@@ -64,9 +63,34 @@ impl Stack {
     /// Returns the member called `name` in messages and records: a path, or the text of a part or of a remote member.
     #[must_use]
     pub fn called(name: &str) -> Stack {
-        match Nbd::called(Path::new(name)) {
-            Some(nbd) => Stack::from(Node::Nbd(nbd)),
-            None => Stack::from(Node::File(File::called(name))),
+        Stack::remote_called(Path::new(name))
+            .unwrap_or_else(|| Stack::from(Node::File(File::called(name))))
+    }
+
+    /// Returns the remote member that a member's name is the text of: `nbd(URI)` or `rbd(POOL/IMAGE)`.
+    #[must_use]
+    pub fn remote_called(name: &Path) -> Option<Stack> {
+        let is_remote = |text: &&str| text.starts_with("nbd(") || text.starts_with("rbd(");
+        let stack = Stack::parse_to_read(name.to_str().filter(is_remote)?).ok()?;
+        stack.is_remote().then_some(stack)
+    }
+
+    /// Returns true for a member on another machine, which is known by its text.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self.node, Node::Nbd(_) | Node::Rbd(_))
+    }
+
+    /// Returns the text that two spellings of one remote member have in common; `None` for anything else.
+    #[must_use]
+    pub fn remote_identity(&self) -> Option<String> {
+        match &self.node {
+            Node::Nbd(nbd) => Some(nbd.uri.clone()),
+            Node::Rbd(rbd) => {
+                let conf = rbd.conf.as_deref().unwrap_or_default();
+                Some(format!("{} of {conf}", rbd.name()))
+            }
+            _ => None,
         }
     }
 
@@ -75,7 +99,7 @@ impl Stack {
     pub fn member_name(&self) -> Option<PathBuf> {
         match &self.node {
             Node::File(file) => Some(file.name()),
-            Node::Nbd(nbd) => Some(nbd.to_string().into()),
+            node if self.is_remote() => Some(node.to_string().into()),
             _ => None,
         }
     }
@@ -85,7 +109,7 @@ impl Stack {
     #[must_use]
     pub fn remotes(&self) -> Vec<(&Stack, bool)> {
         let is_written = !matches!(self.node, Node::Cow(_));
-        let own = matches!(self.node, Node::Nbd(_)).then_some((self, true));
+        let own = self.is_remote().then_some((self, true));
         let below = self.members().iter().flat_map(Stack::remotes);
         own.into_iter().chain(below.map(|(one, written)| (one, written && is_written))).collect()
     }
@@ -194,7 +218,7 @@ impl Stack {
 
     /// Returns the first two leaves whose paths are the same text (see [`File::overlaps`]) and share bytes, if one of
     /// them may be written, or both describe an array.
-    fn first_conflict(&self, is_read_only: bool) -> Option<(Span, Span, &str)> {
+    fn first_conflict(&self, is_read_only: bool) -> Option<(Span, Span, String)> {
         let mut by_path: HashMap<&Path, Vec<FileUse<'_>>> = HashMap::new();
         for used in self.files() {
             let earlier = by_path.entry(used.file.plain_path()).or_default();
@@ -204,16 +228,16 @@ impl Stack {
                 (is_written || are_described) && other.file.overlaps(used.file)
             };
             if let Some(first) = earlier.iter().find(conflicts) {
-                return Some((first.span, used.span, &used.file.path));
+                return Some((first.span, used.span, used.file.path.clone()));
             }
             earlier.push(used);
         }
-        let mut by_uri: HashMap<&str, Span> = HashMap::new();
+        let mut by_identity: HashMap<String, Span> = HashMap::new();
         for (remote, is_written) in self.remotes() {
-            let Node::Nbd(nbd) = &remote.node else { continue };
-            let first = by_uri.insert(&nbd.uri, remote.span);
+            let Some(identity) = remote.remote_identity() else { continue };
+            let first = by_identity.insert(identity.clone(), remote.span);
             if let Some(first) = first.filter(|_| is_written && !is_read_only) {
-                return Some((first, remote.span, &nbd.uri));
+                return Some((first, remote.span, identity));
             }
         }
         None

@@ -87,11 +87,11 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, rbd, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, missing",
+help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, rbd, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
@@ -187,15 +187,19 @@ help: write their paths, or the level over these devices, as `braid rescue open`
     "column 4: `md` has no parameter `level`
   md(level=1, a.img)
      ^^^^^
-help: the form is md(PATH|nbd(URI), PATH|nbd(URI), …)",
+help: the form is md(MEMBER, MEMBER, …), each a path, nbd(URI) or rbd(POOL/IMAGE)",
     "column 14: `./a.img` is a member twice
   raid1(a.img, ./a.img)
                ^^^^^^^
 help: it is already at column 7; each member needs bytes of its own",
-    "column 14: `rbd` is not in this version
-  raid0(a.img, rbd(pool/image))
+    "column 14: `rdb` is not a level
+  raid0(a.img, rdb(pool/image))
                ^^^
-help: this version has ram, file, part, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, slice, holes, cow, model, nbd, missing",
+help: did you mean `rbd`?",
+    "column 18: `image` is no name of an image and its client: it names no pool: rbd(POOL/IMAGE)
+  raid0(a.img, rbd(image))
+                   ^^^^^
+help: the form is rbd(POOL/IMAGE)",
     "column 1: `holes` needs the map of its holes: map=FILE
   holes(a.img)
   ^^^^^^^^^^^^

@@ -62,6 +62,11 @@ const GOOD: &[(&str, &str)] = &[
         "slice(raid1(a.img, missing), offset=1M, length=1G)",
     ),
     ("holes(a.img, map=a.map)", ""),
+    ("rbd(rbd/disk)", ""),
+    ("rbd(pool/tenant/disk@monday, deadline=10s, id=backup, conf=/etc/ceph/b.conf)",
+     "rbd(pool/tenant/disk@monday, conf=/etc/ceph/b.conf, id=backup, deadline=10s)"),
+    ("rbd(\"rbd/my disk\", deadline=30s)", "rbd(\"rbd/my disk\")"),
+    ("md(a.img, rbd(rbd/disk))", ""),
     (
         "holes(map=\"my map\", slice(a.img, length=512))",
         "holes(slice(a.img, length=512), map=\"my map\")",
@@ -332,4 +337,14 @@ fn a_partition_is_a_file_by_its_number() {
         assert!(error.contains(why), "{bad}: {error}");
     }
     assert!(Stack::parse("linear(part(d1.img, 3), part(d1.img, 4))").is_ok());
+}
+
+#[test]
+fn an_image_of_a_cluster_is_known_by_its_name() {
+    let one = Stack::remote_called("rbd(rbd/disk@s, id=a)".as_ref()).expect("an image");
+    let other = Stack::parse("rbd(rbd/disk@s, deadline=5s)").unwrap();
+    assert_eq!(one.remote_identity(), other.remote_identity());
+    assert!(Stack::remote_called("./rbd(rbd/disk)".as_ref()).is_none());
+    assert!(Stack::parse("linear(rbd(rbd/a), rbd(rbd/a, deadline=9s))").is_err());
+    assert!(Stack::parse("linear(rbd(rbd/a), rbd(rbd/a, conf=/other))").is_ok());
 }

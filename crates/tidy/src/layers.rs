@@ -45,10 +45,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wiring", &["array", "block", "cache", "engine", "md"]),
     ("device", &["block", "engine", "mem", "model", "status", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
+    ("rbd", &["block", "engine", "mem", "uring"]),
     ("remote", &["block", "engine", "mem", "nbd", "uring"]),
     (
         "member",
-        &["block", "device", "engine", "mem", "model", "nbd", "probe", "remote", "stack", "uring"],
+        &["block", "device", "engine", "mem", "model", "nbd", "probe", "rbd", "remote", "stack", "uring"],
     ),
     (
         "rescue",

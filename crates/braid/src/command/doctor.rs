@@ -2,6 +2,8 @@
 //!
 //! Reading only: nothing is loaded, mounted or set.
 
+mod others;
+
 use std::fs;
 use std::path::Path;
 
@@ -75,6 +77,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         tools(),
     ];
     findings.extend(certificates());
+    findings.extend(others::findings());
     findings.extend(arrays());
     if options.json {
         println!(

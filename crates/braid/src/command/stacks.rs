@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use braid_level::Raid0Layout;
-use braid_stack::{File, Md, Nbd, Node, Stack};
+use braid_stack::{File, Md, Node, Stack};
 
 use crate::cli::{Common, TlsArgs, TraceArg};
 use braid_service::failure::Failure;
@@ -47,8 +47,9 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         part.path = inner.to_string_lossy().into_owned();
         return Ok(part.name());
     }
-    if Nbd::called(path).is_some() {
-        return Ok(path.to_owned());
+    if let Some(mut remote) = Stack::remote_called(path) {
+        make_absolute(&mut remote)?;
+        return Ok(remote.to_string().into());
     }
     let path = expand_home(path);
     braid_service::log::note_path(&path);

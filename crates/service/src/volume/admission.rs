@@ -75,9 +75,9 @@ fn admit_remote(stack: &Stack, one: &Stack, accepted: &[PathBuf]) -> Result<(), 
     if described || purpose == Purpose::Served {
         return Ok(());
     }
-    let Ok(Named::Remote(remote)) = Named::open(&name, Access::ReadOnly) else { return Ok(()) };
+    let Ok(remote) = Named::open(&name, Access::ReadOnly) else { return Ok(()) };
     let (path, facts) = (name, None);
-    let reason = match remote.signatures() {
+    let reason = match remote.remote_signatures() {
         Ok(signatures) if signatures.is_empty() => return Ok(()),
         Ok(signatures) => Reason::Contents { signatures },
         Err(source) => {
@@ -209,6 +209,7 @@ fn purpose_of(stack: &Stack, path: &Path) -> Purpose {
             | Node::Model(_)
             | Node::File(_)
             | Node::Nbd(_)
+            | Node::Rbd(_)
             | Node::Slice(_)
     );
     let is_below = |member: &Stack| purpose_of(member, path) == Purpose::Served;

@@ -234,7 +234,11 @@ fn open_one(
         Err(MemberError::Open { source, .. }) => {
             return unreadable(Failure::failed(format!("it cannot be opened: {source}")));
         }
-        Err(error @ (MemberError::Remote { .. } | MemberError::RemoteReadOnly { .. })) => {
+        Err(
+            error @ (MemberError::Remote { .. }
+            | MemberError::RemoteReadOnly { .. }
+            | MemberError::Rbd { .. }),
+        ) => {
             return unreadable(member_failure(&error));
         }
         Err(error) => return Err(error),

@@ -192,7 +192,7 @@ impl Media {
     pub(super) fn needs_one_shard(&self) -> bool {
         self.has(&|part| match part {
             // Each request depends on those that have no outcome yet.
-            Part::Leaf(leaf) => leaf.traffic().is_some(),
+            Part::Leaf(leaf) => leaf.is_on_one_shard(),
             Part::Decorated { by, store, .. } => {
                 store.is_some() || matches!(by, Decoration::Cache { .. })
             }

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
-use braid_member::{Member, MemberError, Named, Remote};
+use braid_member::{Member, MemberError, Named};
 use braid_probe::{Policy, check_member};
 use braid_shell::{shell_path, shown};
-use braid_stack::Nbd;
+use braid_stack::Stack;
 use braid_uring::Handle;
 
 use super::md::MdArray;
@@ -66,7 +66,7 @@ impl Newcomer {
             min_bytes: 4096,
             ..Policy::default()
         };
-        let is_remote = Nbd::called(path).is_some();
+        let is_remote = Stack::remote_called(path).is_some();
         if !is_remote {
             check_member(path, &policy).map_err(|refusal| said(&refusal))?;
         }
@@ -77,8 +77,8 @@ impl Newcomer {
             }
             error => member_failure(&error),
         })?;
-        if let (Named::Remote(remote), false) = (&member, force || is_known) {
-            refuse_contents(path, remote)?;
+        if is_remote && !force && !is_known {
+            refuse_contents(path, &member)?;
         }
         let deadline = array.deadline.of(true, member.kind().is_direct() == Some(true));
         let label = path.display().to_string();
@@ -161,9 +161,9 @@ impl Newcomer {
 }
 
 /// Refuses a remote member that contains something.
-fn refuse_contents(path: &Path, remote: &Remote) -> Result<(), Failure> {
+fn refuse_contents(path: &Path, remote: &Named) -> Result<(), Failure> {
     let cannot = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
-    let found = remote.signatures().map_err(cannot)?;
+    let found = remote.remote_signatures().map_err(cannot)?;
     if found.is_empty() {
         return Ok(());
     }

@@ -23,6 +23,10 @@ pub(super) fn member_failure(error: &MemberError) -> Failure {
             .next("start its server, or correct the address; `nbdinfo URI` asks the server without braid"),
         MemberError::RemoteReadOnly { .. } => Failure::refused(error)
             .next("--read-only; or cow(…, store=FILE) in front of it, which keeps changes in a file"),
+        MemberError::Rbd { error: image, .. } if image.is_locked() => {
+            Failure::refused(error).next(image.next()).code(ErrorCode::InUse)
+        }
+        MemberError::Rbd { error: image, .. } => Failure::failed(error).next(image.next()),
         MemberError::Memory { .. } => no_memory.next("smaller sizes, or files instead of memory"),
         MemberError::Lock { .. } => no_memory.next(
             "`ulimit -l unlimited`, or LimitMEMLOCK=infinity in the service; or without `lock`",

@@ -18,7 +18,7 @@ use braid_engine::redundant::{BY_ORDER, REPLACED_BY};
 use braid_md::{Role, Uuid};
 use braid_member::Member;
 use braid_probe::{Identity, identify};
-use braid_stack::Nbd;
+use braid_stack::Stack;
 use braid_uring::Remote;
 
 use super::asking::no_array;
@@ -286,9 +286,9 @@ fn standing(member: &ArrayMember, was_cut_off: bool) -> Standing {
 
 /// Returns the identity of the object at a path: a file, or a device as it was plugged in this time; `None` without one.
 fn place(path: &Path) -> Option<String> {
-    if let Some(nbd) = Nbd::called(path) {
+    if let Some(remote) = Stack::remote_called(path) {
         // Whether the server is there is asked for when its member is missed.
-        return Some(format!("export {}", nbd.uri));
+        return Some(format!("remote {}", remote.remote_identity().unwrap_or_default()));
     }
     match identify(path).ok()?.1 {
         Identity::File { device, inode } => Some(format!("file {device} {inode}")),

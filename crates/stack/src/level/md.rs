@@ -10,7 +10,7 @@ use std::fmt;
 use braid_level::Raid0Layout;
 
 use super::args::Args;
-use super::{Level, Node, Stack, fmt_members, has_members, raid0};
+use super::{Level, Stack, fmt_members, has_members, raid0};
 use crate::error::Fault;
 use crate::problem::Problem;
 
@@ -19,18 +19,18 @@ use crate::problem::Problem;
 pub struct Md {
     /// A raid0's layout, where the superblocks do not say it.
     pub layout: Option<Raid0Layout>,
-    /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s and [`Node::Nbd`]s, in any order.
+    /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s, [`Node::Nbd`]s and [`Node::Rbd`]s, in any order.
     pub members: Vec<Stack>,
 }
 
 impl Level for Md {
     const NAME: &'static str = "md";
-    const USAGE: &'static str = "md(PATH|nbd(URI), PATH|nbd(URI), …)";
+    const USAGE: &'static str = "md(MEMBER, MEMBER, …), each a path, nbd(URI) or rbd(POOL/IMAGE)";
     const PARAMETERS: &'static [&'static str] = &["layout"];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let members = args.members()?;
-        match members.iter().find(|member| !matches!(member.node, Node::File(_) | Node::Nbd(_))) {
+        match members.iter().find(|member| member.member_name().is_none()) {
             Some(other) => Err(Fault::new(Problem::NotAFile { level: Self::NAME }, other.span)),
             None => Ok(Self { layout: args.choice("layout", raid0::LAYOUTS)?, members }),
         }

@@ -2,8 +2,8 @@
 //! devices are levels, which have devices below.
 //!
 //! To add a level: write `level/NAME.rs` with a struct, its [`Level`] and its `Display`; add a line
-//! to `levels!`, with the names that make it in brackets; take the name out of [`RESERVED_NAMES`]. Parsing, printing, suggestions, leaf
-//! iteration and usage follow.
+//! to `levels!`, with the names that make it in brackets. Parsing, printing, suggestions, leaf iteration and usage
+//! follow.
 
 mod args;
 pub(crate) mod cache;
@@ -20,6 +20,7 @@ pub(crate) mod raid0;
 pub(crate) mod raid1;
 pub(crate) mod raid10;
 pub(crate) mod ram;
+pub(crate) mod rbd;
 pub(crate) mod slice;
 
 use std::fmt;
@@ -77,7 +78,8 @@ impl Stack {
         self.node.members_mut()
     }
 
-    /// The path that this device names itself, without those below: a file, map, store, saved content or profile.
+    /// The path that this device names itself, without those below: a file, map, store, saved content, profile
+    /// or configuration.
     #[must_use]
     pub fn own_path(&self) -> Option<&String> {
         match &self.node {
@@ -87,6 +89,7 @@ impl Stack {
             Node::Cache(cache) => cache.warm.as_ref().map(|warm| &warm.path),
             Node::Holes(holes) => Some(&holes.map),
             Node::Cow(cow) => Some(&cow.store),
+            Node::Rbd(rbd) => rbd.conf.as_ref(),
             _ => None,
         }
     }
@@ -101,6 +104,7 @@ impl Stack {
             Node::Cache(cache) => cache.warm.as_mut().map(|warm| &mut warm.path),
             Node::Holes(holes) => Some(&mut holes.map),
             Node::Cow(cow) => Some(&mut cow.store),
+            Node::Rbd(rbd) => rbd.conf.as_mut(),
             _ => None,
         }
     }
@@ -254,12 +258,11 @@ levels! {
     Model(model::Model) [model::Model],
     /// An export of an NBD server.
     Nbd(nbd::Nbd) [nbd::Nbd],
+    /// An image of a Ceph cluster.
+    Rbd(rbd::Rbd) [rbd::Rbd],
     /// The place of a member that is not there; no device.
     Missing(missing::Missing) [missing::Missing],
 }
-
-/// Names of the language that this version refuses.
-pub const RESERVED_NAMES: &[&str] = &["rbd"];
 
 fn known_names() -> String {
     REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
@@ -280,15 +283,10 @@ fn check_call(call: &Call) -> Result<Node, Fault> {
     if let Some(entry) = REGISTRY.iter().find(|entry| entry.name == name) {
         return (entry.check)(call);
     }
-    let problem = if RESERVED_NAMES.contains(&name) {
-        Problem::NotInThisVersion { name: name.to_owned(), known: known_names() }
-    } else {
-        let names = REGISTRY.iter().map(|entry| entry.name).chain(RESERVED_NAMES.iter().copied());
-        Problem::UnknownName {
-            name: name.to_owned(),
-            suggestion: suggest(name, names),
-            known: known_names(),
-        }
+    let problem = Problem::UnknownName {
+        name: name.to_owned(),
+        suggestion: suggest(name, REGISTRY.iter().map(|entry| entry.name)),
+        known: known_names(),
     };
     Err(Fault::new(problem, call.name.span))
 }
@@ -304,8 +302,6 @@ fn check_word(word: &Word) -> Result<Node, Fault> {
     }
     let problem = if let Some(entry) = REGISTRY.iter().find(|entry| entry.name == name) {
         Problem::BareLevel { name: entry.name, usage: entry.usage }
-    } else if RESERVED_NAMES.contains(&name) {
-        Problem::NotInThisVersion { name: name.to_owned(), known: known_names() }
     } else {
         Problem::NotAPath { word: name.to_owned() }
     };

@@ -7,11 +7,10 @@
 //! Deliberately absent: what a server offers, which is asked when the member is opened; credentials.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use super::args::Args;
-use super::{Level, Node, Stack};
+use super::Level;
 use crate::error::Fault;
 use crate::expr::fmt_word;
 use crate::problem::Problem;
@@ -39,16 +38,6 @@ impl Nbd {
     pub const DEFAULT_DEADLINE: Latency = Latency(30_000_000_000);
     /// The least and the greatest deadline.
     const DEADLINES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
-
-    /// Returns the export that a member's name is the text of: `nbd(URI)`.
-    #[must_use]
-    pub fn called(name: &Path) -> Option<Nbd> {
-        let text = name.to_str().filter(|text| text.starts_with("nbd("))?;
-        match Stack::parse_to_read(text).ok()?.node {
-            Node::Nbd(nbd) => Some(nbd),
-            _ => None,
-        }
-    }
 
     /// Returns the export at `uri`, with defaults for the rest.
     #[must_use]
@@ -108,6 +97,17 @@ fn fault_of(uri: &str) -> Option<(usize, &'static str)> {
     Some((at, "nbd:// has no parameters; connections= and deadline= stand behind a comma"))
 }
 
+/// Returns the deadline of a member on another machine.
+pub(super) fn deadline(args: &Args<'_>) -> Result<Latency, Fault> {
+    let Some(word) = args.word("deadline")? else { return Ok(Nbd::DEFAULT_DEADLINE) };
+    let (least, most) = Nbd::DEADLINES;
+    let given: Latency = args.quantity("deadline")?.unwrap_or(Nbd::DEFAULT_DEADLINE);
+    match (least..=most).contains(&given.duration()) {
+        true => Ok(given),
+        false => Err(Fault::new(Problem::BadDeadline { given }, word.span)),
+    }
+}
+
 impl Level for Nbd {
     const NAME: &'static str = "nbd";
     const USAGE: &'static str = "nbd(URI, connections=4, deadline=30s, flush=required|missing), for example nbd(nbd://host/export)";
@@ -116,12 +116,8 @@ impl Level for Nbd {
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let word = args.only("URI", "the address of an export")?;
         if let Some((at, why)) = fault_of(&word.text) {
-            let mut span = word.span;
-            if !word.quoted {
-                // The place in the address, at most its end.
-                span.start = (span.start + at).min(span.end.saturating_sub(1)).max(span.start);
-            }
-            return Err(Fault::new(Problem::BadUri { uri: word.text.clone(), why }, span));
+            let problem = Problem::BadUri { uri: word.text.clone(), why };
+            return Err(Fault::new(problem, word.from(at)));
         }
         let mut nbd = Self::at(&word.text);
         if let Some(word) = args.word("connections")? {
@@ -130,15 +126,7 @@ impl Level for Nbd {
             let problem = Problem::BadCount { what: "connections", text: word.text.clone(), most };
             nbd.connections = count.ok_or_else(|| Fault::new(problem, word.span))?;
         }
-        if let Some(word) = args.word("deadline")? {
-            let (least, most) = Self::DEADLINES;
-            let given: Latency = args.quantity("deadline")?.unwrap_or(Self::DEFAULT_DEADLINE);
-            if !(least..=most).contains(&given.duration()) {
-                let problem = Problem::BadDeadline { given };
-                return Err(Fault::new(problem, word.span));
-            }
-            nbd.deadline = given;
-        }
+        nbd.deadline = deadline(args)?;
         let flush = args.choice("flush", &[("required", false), ("missing", true)])?;
         nbd.may_lack_flush = flush.unwrap_or(false);
         Ok(nbd)
