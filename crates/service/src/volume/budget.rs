@@ -252,19 +252,19 @@ mod tests {
 
     #[test]
     fn a_floor_has_room_for_the_longest_requests_of_each_export() {
-        let alone = budget(&spec("raid1(a, b)", &[]), Some(Way::Fuse), 1);
+        let alone = budget(&spec("raid1(/a, /b)", &[]), Some(Way::Fuse), 1);
         assert_eq!(alone.floor, 2 * MIB + MIB / 2);
         assert_eq!((alone.reserve, alone.connections), (4 * MIB, 0));
-        let both = budget(&spec("raid1(a, b)", &["unix:/x"]), Some(Way::Fuse), 1);
+        let both = budget(&spec("raid1(/a, /b)", &["unix:/x"]), Some(Way::Fuse), 1);
         assert_eq!(both.floor, alone.floor + 2 * MIB);
         assert!(both.heap > alone.heap, "network clients have requests, too");
-        let served = budget(&spec("raid1(a, b)", &["unix:/x"]), None, 1);
+        let served = budget(&spec("raid1(/a, /b)", &["unix:/x"]), None, 1);
         assert_eq!((served.floor, served.reserve, served.heap), (2 * MIB, 0, 0));
     }
 
     #[test]
     fn heap_grows_with_queues_members_and_small_chunks() {
-        let requests = |way, shards| budget(&spec("md(a, b)", &[]), Some(way), shards).requests;
+        let requests = |way, shards| budget(&spec("md(/a, /b)", &[]), Some(way), shards).requests;
         assert_eq!((requests(Way::Fuse, 4), requests(Way::Ublk, 4)), (DEPTH, 4 * DEPTH));
         let of = |members, chunk, has_parity| {
             heap_of(DEPTH, DEPTH * (members + 2 * LONGEST / chunk), has_parity)
@@ -283,10 +283,10 @@ mod tests {
             budget(&spec, Some(Way::Fuse), 1).reserve
         };
         let after = MemberDeadline::After(braid_stack::Latency(2_000_000_000));
-        assert_eq!(reserve("linear(a, b)", MemberDeadline::Usual), 0);
-        assert_eq!(reserve("linear(a, b)", after), RESERVE);
-        assert_eq!(reserve("raid0(a, raid1(b, c))", MemberDeadline::Usual), RESERVE);
-        assert_eq!(reserve("raid1(a, b)", MemberDeadline::Never), 0);
+        assert_eq!(reserve("linear(/a, /b)", MemberDeadline::Usual), 0);
+        assert_eq!(reserve("linear(/a, /b)", after), RESERVE);
+        assert_eq!(reserve("raid0(/a, raid1(/b, /c))", MemberDeadline::Usual), RESERVE);
+        assert_eq!(reserve("raid1(/a, /b)", MemberDeadline::Never), 0);
     }
 
     #[test]
@@ -305,9 +305,9 @@ mod tests {
     fn with_a_limit_the_sum_of_all_is_below_it_or_nothing_comes_up() {
         for (stack, nbd, way) in [
             ("ram(1G)", true, None),
-            ("raid1(a, b)", false, Some(Way::Fuse)),
-            ("raid5(a, b, c, d)", true, Some(Way::Ublk)),
-            ("md(a, b, c)", false, Some(Way::Fuse)),
+            ("raid1(/a, /b)", false, Some(Way::Fuse)),
+            ("raid5(/a, /b, /c, /d)", true, Some(Way::Ublk)),
+            ("md(/a, /b, /c)", false, Some(Way::Fuse)),
         ] {
             let mut spec = spec(stack, if nbd { &["unix:/x"] } else { &[] });
             let free = budget(&spec, way, 2);
