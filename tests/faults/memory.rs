@@ -156,6 +156,59 @@ fn members_that_are_files_are_attached_under_a_memory_limit_only_if_told_to() {
     scratch.run(&["down", "v"]).ok();
 }
 
+/// The heap of requests is there before the device is: small chunks and many members take the most of it.
+#[test]
+fn requests_of_every_size_and_depth_take_no_page_fault() {
+    skip_unless_root!();
+    skip_without!("fio");
+    let scratch = Scratch::new();
+    let names: Vec<String> = (0..12).map(|number| format!("{number}.img")).collect();
+    names.iter().for_each(|name| drop(scratch.sparse(name, 32 * MIB)));
+    let levels = [("raid6", 12, "4K"), ("raid5", 4, "512K"), ("raid10", 4, "4K")];
+    for (level, members, chunk) in levels {
+        let options = ["create", "v", "--level", level, "--chunk", chunk, "--assume-clean"];
+        let given = names[..members].iter().map(String::as_str);
+        let forced = names[..members].iter().flat_map(|name| ["--force", name.as_str()]);
+        let create = scratch.braid().args(options).args(given).args(forced);
+        create.run().ok();
+        let volume = scratch.up("v", &[]);
+        if volume.device.is_none() {
+            println!("skipped: volumes cannot be attached here");
+            return;
+        }
+        for (kind, block, depth) in
+            [("randwrite", "4k", "512"), ("randrw", "64k", "128"), ("randwrite", "1m", "64")]
+        {
+            let fio = Tool::new("fio").args(["--name=x", "--direct=1", "--ioengine=libaio"]);
+            let fio = fio.args(["--time_based", "--runtime=1", "--size=24M"]);
+            let fio = fio.arg(format!("--filename={}", volume.device()));
+            let fio = fio.arg(format!("--rw={kind}")).arg(format!("--bs={block}"));
+            fio.arg(format!("--iodepth={depth}")).limit(PATIENCE).run().ok();
+        }
+        let faults = volume.status()["page_faults"].as_u64().expect("a count");
+        assert_eq!(faults, 0, "page faults of {level} while serving");
+        volume.down();
+        scratch.run(&["forget", "v"]).ok();
+    }
+}
+
+#[test]
+fn a_volume_has_the_memory_that_it_is_given_or_does_not_come_up() {
+    let scratch = Scratch::new();
+    let up = |name: &str, memory: &str| {
+        let options = ["up", "ram(1M)", "--attach", "none", "--name", name, "--memory", memory];
+        scratch.run(&options)
+    };
+    up("v", "1M").fails(3, &["needs up to", "of memory, and may have 1 MiB", "--memory "]);
+    up("v", "256M").ok();
+    let status = scratch.run(&["status", "v", "--json"]).ok();
+    let status: serde_json::Value = serde_json::from_str(&status.out).expect("JSON");
+    let bytes = |key: &str| status["volumes"][0][key].as_u64().expect("bytes");
+    assert!(bytes("memory_most_bytes") <= 256 * MIB);
+    assert!((1..=bytes("memory_most_bytes")).contains(&bytes("memory_kept_bytes")));
+    scratch.run(&["down", "v"]).ok();
+}
+
 /// ```text
 ///   ram(256M)   mkfs ─▶ some MiB   a file of 100 MiB ─▶ more   deleted, fstrim ─▶ some MiB again
 /// ```

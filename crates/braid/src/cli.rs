@@ -192,6 +192,10 @@ pub(crate) struct Common {
     /// Number of serving threads [default: half of the processors, at most 4]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) shards: Option<u16>,
+    /// Most memory that serving may take, such as 64M, beside the content of RAM disks and caches; a smaller limit means
+    /// fewer requests and NBD connections at once
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<braid_stack::ByteSize>,
 }
 
 #[derive(Debug, Args)]

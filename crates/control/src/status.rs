@@ -84,6 +84,14 @@ figures! {
         /// Memory of the process that is never swapped out, in bytes (`VmLck`).
         #[serde(default)]
         pub memory_locked_bytes: u64 = Gauge "braid_volume_memory_locked_bytes",
+        /// Memory that serving keeps for itself also while it is idle, in bytes: buffers for the longest requests, heap for
+        /// as many requests as the block device has at once, and a reserve for members that do not answer.
+        #[serde(default)]
+        pub memory_kept_bytes: u64 = Gauge "braid_volume_memory_kept_bytes",
+        /// The most memory that serving takes under load, in bytes, beside the content of RAM disks and caches and the
+        /// program: `--memory` bounds it.
+        #[serde(default)]
+        pub memory_most_bytes: u64 = Gauge "braid_volume_memory_most_bytes",
         /// Time since the volume was brought up.
         pub uptime_seconds: u64 = Gauge "braid_volume_uptime_seconds",
         /// `uring` or `threads`.

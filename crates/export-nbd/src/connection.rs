@@ -14,6 +14,7 @@ use braid_block::Limits;
 use braid_engine::{Dev, Offered};
 use braid_mem::{Buf, Pool};
 use braid_nbd::handshake::{Admission, Handshake, HandshakeError, Policy, StartTls, Step};
+use braid_nbd::protocol::constants::MAX_PAYLOAD_BYTES;
 use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
 use braid_tls::Access;
 
@@ -106,6 +107,8 @@ pub struct Export {
     lane: Lane,
     /// Requests must be of whole blocks.
     whole_blocks: bool,
+    /// Longest payload, in bytes.
+    payload: u32,
 }
 
 impl Export {
@@ -122,8 +125,9 @@ impl Export {
     ) -> Result<Export, ExportError> {
         let (stop, counters) = (Stop::default(), Arc::default());
         let (offered, name) = (offered.into(), name.into());
-        let (lane, whole_blocks) = (Overlaps::default().lane(), false);
-        let export = Export { offered, pool, name, stall, stop, counters, lane, whole_blocks };
+        let (lane, whole_blocks, payload) = (Overlaps::default().lane(), false, MAX_PAYLOAD_BYTES);
+        let export =
+            Export { offered, pool, name, stall, stop, counters, lane, whole_blocks, payload };
         export.exports()?;
         Ok(export)
     }
@@ -138,8 +142,15 @@ impl Export {
         Export { whole_blocks: true, ..self }
     }
 
+    /// The same with requests of at most `payload` bytes, in whole mebibytes of which there is at least one.
+    pub(crate) fn of_payloads(self, payload: usize) -> Export {
+        let payload = u32::try_from(payload).unwrap_or(MAX_PAYLOAD_BYTES).min(MAX_PAYLOAD_BYTES);
+        Export { payload: (payload >> 20 << 20).max(1 << 20), ..self }
+    }
+
     fn info(&self) -> ExportInfo {
         let mut info = export_of(&self.offered.limits(), &self.name);
+        info.block_size.maximum_payload = info.block_size.maximum_payload.min(self.payload);
         if self.whole_blocks {
             info.block_size.minimum = self.offered.limits().logical_block;
         }
@@ -168,7 +179,16 @@ impl Export {
 
     /// The same, for one that comes in by `door`.
     pub async fn serve_by<S: Stream>(&self, door: &Door, stream: S, inbox: Buf) -> End {
-        let mut inbox = Inbox::new(inbox);
+        self.serve_into(door, stream, Inbox::new(inbox)).await
+    }
+
+    /// The same with an inbox that may grow.
+    pub(crate) async fn serve_into<S: Stream>(
+        &self,
+        door: &Door,
+        stream: S,
+        mut inbox: Inbox,
+    ) -> End {
         // What the client hears of in the handshake is what it has for as long as it is there.
         let (dev, changes) = (self.offered.dev(), self.offered.changes());
         let info = self.info();

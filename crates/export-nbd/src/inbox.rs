@@ -4,8 +4,10 @@
 //! buf   | parsed | waiting to be parsed | room |
 //!                ^start                 ^end
 //! ```
+//!
+//! An inbox may grow, when a receive has filled it: a connection that has little to say holds little memory.
 
-use braid_mem::Buf;
+use braid_mem::{Buf, Pool};
 
 use braid_uring::Stream;
 
@@ -16,11 +18,31 @@ pub(crate) struct Inbox {
     end: usize,
     /// The last receive left the socket empty.
     drained: bool,
+    /// The size that it may grow to, in bytes, and the memory for that.
+    growing: Option<(usize, Pool)>,
 }
 
 impl Inbox {
     pub(crate) fn new(buf: Buf) -> Inbox {
-        Inbox { buf: Some(buf), start: 0, end: 0, drained: false }
+        Inbox { buf: Some(buf), start: 0, end: 0, drained: false, growing: None }
+    }
+
+    /// The same, which grows to `len` bytes of `pool` while less than half of that is in use.
+    pub(crate) fn growing_to(self, len: usize, pool: Pool) -> Inbox {
+        Inbox { growing: Some((len, pool)), ..self }
+    }
+
+    /// Returns the larger buffer, if the inbox is to grow now, and there is one at hand.
+    fn larger(&mut self) -> Option<Buf> {
+        let (len, pool) = self
+            .growing
+            .take_if(|(len, pool)| pool.free_bytes() >= pool.total_bytes() / 2 + *len)?;
+        let buf = pool.get(len);
+        if buf.is_none() {
+            // The pool has asked for more memory: the next full receive finds it.
+            self.growing = Some((len, pool));
+        }
+        buf
     }
 
     /// Returns the bytes that wait to be parsed.
@@ -56,12 +78,25 @@ impl Inbox {
     /// # Panics
     /// If there is no room, or a receive is under way.
     pub(crate) fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
+        let buf = self.next_buffer();
+        stream.receive(buf, self.end, self.drained)
+    }
+
+    /// Takes the buffer for the next receive, with what waits to be parsed at its front.
+    fn next_buffer(&mut self) -> Buf {
         let mut buf = self.buf.take().expect("one receive at a time");
-        buf.copy_within(self.start..self.end, 0);
+        let was_filled = self.end == buf.len() && !self.drained;
+        match was_filled.then(|| self.larger()).flatten() {
+            None => buf.copy_within(self.start..self.end, 0),
+            Some(mut larger) => {
+                larger[..self.end - self.start].copy_from_slice(&buf[self.start..self.end]);
+                buf = larger;
+            }
+        }
         self.end -= self.start;
         self.start = 0;
         assert!(self.end < buf.len(), "room to receive");
-        stream.receive(buf, self.end, self.drained)
+        buf
     }
 
     /// Takes back the buffer with `count` more bytes in it.
@@ -69,5 +104,52 @@ impl Inbox {
         self.end += count;
         self.drained = self.end < buf.len();
         self.buf = Some(buf);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_mem::Pool;
+
+    use super::*;
+
+    /// A stream whose receives hand over the buffer they were given.
+    fn receive(inbox: &mut Inbox, bytes: usize) -> usize {
+        let mut buf = inbox.next_buffer();
+        let len = buf.len();
+        let (from, to) = (inbox.end, (inbox.end + bytes).min(len));
+        (from..to).for_each(|at| buf[at] = at as u8);
+        inbox.received(buf, to - from);
+        len
+    }
+
+    #[test]
+    fn a_filled_inbox_grows_once_and_keeps_its_bytes() {
+        let pool = Pool::new(1 << 20).unwrap();
+        let first = pool.get(16 << 10).unwrap();
+        let mut inbox = Inbox::new(first).growing_to(64 << 10, pool.clone());
+        assert_eq!(receive(&mut inbox, 100), 16 << 10);
+        assert_eq!(receive(&mut inbox, 100), 16 << 10, "it was not filled");
+        assert_eq!(receive(&mut inbox, 16 << 10), 16 << 10);
+        let before = inbox.bytes()[5000..].to_vec();
+        inbox.consume(5000);
+        assert_eq!(receive(&mut inbox, 64 << 10), 64 << 10);
+        assert_eq!(inbox.bytes()[..before.len()], before);
+        assert_eq!(pool.total_bytes() - pool.free_bytes(), 64 << 10, "the first one went back");
+        inbox.consume(9);
+        assert_eq!(receive(&mut inbox, 9), 64 << 10);
+    }
+
+    #[test]
+    fn an_inbox_does_not_grow_where_others_need_the_memory() {
+        let pool = Pool::new(256 << 10).unwrap();
+        let mut inbox = Inbox::new(pool.get(16 << 10).unwrap()).growing_to(64 << 10, pool.clone());
+        let others = pool.get(64 << 10).unwrap();
+        receive(&mut inbox, 16 << 10);
+        inbox.consume(16 << 10);
+        assert_eq!(receive(&mut inbox, 16 << 10), 16 << 10);
+        drop(others);
+        inbox.consume(16 << 10);
+        assert_eq!(receive(&mut inbox, 1), 64 << 10);
     }
 }

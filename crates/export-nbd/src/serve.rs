@@ -33,17 +33,24 @@ use std::time::{Duration, Instant};
 use braid_engine::Offered;
 use braid_mem::Pool;
 use braid_nbd::handshake::{Admission, Policy, StartTls};
+use braid_nbd::protocol::constants::MAX_PAYLOAD_BYTES;
 use braid_uring::{Fd, Handle};
 
 use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
+use crate::inbox::Inbox;
 use crate::overlaps::Overlaps;
 use crate::secure::{Lock, Security};
 use braid_uring::Socket;
 
-/// Size of a connection's receive buffer in bytes: some thousand small requests.
-const INBOX: usize = 64 << 10;
+/// Size of a new connection's receive buffer in bytes: some hundred small requests.
+const INBOX: usize = 16 << 10;
+/// Its size once a client has filled it, while less than half of the memory of all is in use.
+const LARGE_INBOX: usize = 64 << 10;
+
+/// Size of the receive buffer below TLS, in bytes: more than one whole record.
+const TLS_INBOX: usize = 32 << 10;
 
 /// Receive buffers that are there before clients come.
 const AT_FIRST: usize = 8;
@@ -76,6 +83,8 @@ pub struct Bounds {
     /// Time without a request after which a client loses its place if others need it. Others wait as long
     /// before they are told that there is no room.
     pub idle: Duration,
+    /// Longest payload of a request, in bytes: at most three quarters of the memory of requests.
+    pub payload: usize,
 }
 
 impl Default for Bounds {
@@ -85,6 +94,7 @@ impl Default for Bounds {
             handshake: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             idle: Duration::from_secs(3),
+            payload: MAX_PAYLOAD_BYTES as usize,
         }
     }
 }
@@ -129,14 +139,14 @@ impl Server {
     ) -> io::Result<Server> {
         let export = Export::new(offered, pool, name, bounds.stall)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?
-            .beside(overlaps);
+            .beside(overlaps)
+            .of_payloads(bounds.payload);
+        // Large buffers take no more than half of it.
+        let most = 2 * (bounds.connections + MOST_WAITING) * INBOX;
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
-                inboxes: Pool::growing(
-                    (bounds.connections + MOST_WAITING) * INBOX,
-                    AT_FIRST * INBOX,
-                )?,
+                inboxes: Pool::growing(most.max(4 * LARGE_INBOX), AT_FIRST * INBOX)?,
                 export,
                 bounds,
                 open: Cell::new(0),
@@ -153,8 +163,8 @@ impl Server {
     /// # Errors
     /// No memory.
     pub fn secure(&self, security: Security) -> io::Result<()> {
-        let inboxes = Pool::growing(self.inner.bounds.connections * INBOX, INBOX)?;
-        let lock = Lock { security, inboxes, inbox_bytes: INBOX };
+        let inboxes = Pool::growing(self.inner.bounds.connections * TLS_INBOX, TLS_INBOX)?;
+        let lock = Lock { security, inboxes, inbox_bytes: TLS_INBOX };
         // A second call changes nothing.
         let _ = self.inner.lock.set(Rc::new(lock));
         Ok(())
@@ -330,7 +340,8 @@ impl Inner {
         let fd = Fd::new(fd);
         prepare_socket(&fd);
         let buf = self.inboxes.get_wait(INBOX).await;
-        let end = self.export.serve_by(door, Socket::new(&self.handle, &fd), buf).await;
+        let inbox = Inbox::new(buf).growing_to(LARGE_INBOX, self.inboxes.clone());
+        let end = self.export.serve_into(door, Socket::new(&self.handle, &fd), inbox).await;
         // A receive that is still under way holds the descriptor, and memory: this ends it. The
         // client may have ended the connection already.
         let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);

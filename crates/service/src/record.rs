@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use braid_md::Superblock;
 use braid_probe::{Identity, MemberFacts, look_at};
-use braid_stack::Stack;
+use braid_stack::{ByteSize, Stack};
 use serde::{Deserialize, Serialize};
 
 use crate::beside::Beside;
@@ -50,6 +50,9 @@ pub struct Record {
     /// Threads that serve; 0 for the machine's best.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub shards: usize,
+    /// Most memory that serving may take, beside the content of RAM disks and caches; none for the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<ByteSize>,
     /// Policy for a member that went away and is back.
     #[serde(default, rename = "re-add")]
     pub re_add: ReAdd,
@@ -195,6 +198,7 @@ impl Record {
             io: IoMode::Auto,
             member_deadline: MemberDeadline::Usual,
             shards: 0,
+            memory: None,
             re_add: ReAdd::default(),
             last_resort: LastResort::default(),
             spare_group: None,

@@ -36,6 +36,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         io: serve.common.io,
         member_deadline: serve.common.member_deadline.unwrap_or_default(),
         shards: serve.common.shards.map_or(0, usize::from),
+        memory: serve.common.memory,
         control: None,
         mount: std::path::PathBuf::new(),
         link: None,

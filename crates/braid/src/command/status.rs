@@ -258,14 +258,23 @@ fn size(device: &DeviceStatus) -> String {
 
 fn process(status: &Status) -> String {
     format!(
-        "{}, up {}, {}, {} {}, {:#} in memory, {:#} locked",
+        "{}, up {}, {}, {} {}, {:#} in memory, {:#} locked{}",
         status.pid,
         duration(status.uptime_seconds),
         status.io,
         status.shards,
         if status.shards == 1 { "shard" } else { "shards" },
         ByteSize(status.memory_bytes),
-        ByteSize(status.memory_locked_bytes)
+        ByteSize(status.memory_locked_bytes),
+        match status.memory_most_bytes {
+            // Of a process of an earlier version.
+            0 => String::new(),
+            most => format!(
+                "; requests keep {:#} and take up to {:#}",
+                ByteSize(status.memory_kept_bytes),
+                ByteSize(most)
+            ),
+        }
     )
 }
 

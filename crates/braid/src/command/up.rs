@@ -257,6 +257,7 @@ fn apply_options(up: &Up, record: &mut Record) -> Result<(), Failure> {
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
     }
+    record.memory = up.common.memory.or(record.memory);
     Ok(())
 }
 
@@ -286,6 +287,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         io: record.io,
         member_deadline: record.member_deadline,
         shards: record.shards,
+        memory: record.memory,
         control: Some(places.control(name)),
         mount: places.mount(name),
         link: Some(places.link(name)),

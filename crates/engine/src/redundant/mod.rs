@@ -216,6 +216,10 @@ impl Redundant {
                 Box::new(Rc::new(parity))
             }
         };
+        let floor = match &setup.layout {
+            Layout::Copies(_) => work::FLOOR_OF_COPIES,
+            Layout::Parity(_) => parity::MOST_ZEROES as usize,
+        };
         let has_partial_log = log.as_ref().is_some_and(|log| log.consistency() == Consistency::Ppl);
         let core = Core {
             id,
@@ -229,7 +233,7 @@ impl Redundant {
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
             background: Rc::default(),
-            work: Work::new(setup.speed)?,
+            work: Work::new(setup.speed, floor)?,
             clock: setup.clock,
             limits,
             read_only: setup.read_only,

@@ -23,6 +23,9 @@ const SMALL_WINDOWS: usize = 4;
 /// Memory for the windows: a buffer for each of up to four copies, and rewriting. A quarter of it is enough for the
 /// largest window.
 pub(super) const POOL: usize = 16 << 20;
+/// The part of it that is there from the start without parity: a client's longest read, when a copy that cannot be
+/// read is rewritten. A pass waits for more, without a lock.
+pub(super) const FLOOR_OF_COPIES: usize = 1 << 20;
 /// Number of places that are kept for the report.
 const MOST_PLACES: usize = 64;
 /// Time at the start of a pass in which clients are assumed to be active, until requests would be seen.
@@ -61,9 +64,10 @@ pub(super) struct Current {
 }
 
 impl Work {
-    pub(super) fn new(speed: Speed) -> std::io::Result<Work> {
+    /// `floor` is the memory that is there from the start, in bytes: what clients' requests take of it, not passes.
+    pub(super) fn new(speed: Speed, floor: usize) -> std::io::Result<Work> {
         Ok(Work {
-            pool: Pool::growing(POOL, POOL / 4)?,
+            pool: Pool::growing(POOL, floor)?,
             throttle: RefCell::new(Throttle::new(speed)),
             timing: Cell::new(false),
             stop: Cell::new(false),

@@ -121,6 +121,12 @@ impl RunError {
                  members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
                  none` serves it over NBD; `--attach fuse` attaches it without that",
             ),
+            RunError::Memory(NotHeld::TooLittle(error)) => {
+                refused(ErrorCode::NoMemory).next(format_args!(
+                    "`--memory {}`, or without it: memory is taken as requests need it",
+                    error.least
+                ))
+            }
             RunError::TooFewFiles { .. } => {
                 Failure::failed(self).next("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
             }

@@ -31,13 +31,11 @@ use braid_mem::{Buf, Pool, steady};
 use braid_stack::ByteSize;
 use braid_uring::Workers;
 
+use super::budget::TooLittle;
 use super::promises;
 use super::spec::Attach;
 use crate::cgroup;
 
-/// Heap that is there before it is needed, in bytes: as much as a raid6 of 12 members takes under the heaviest
-/// load.
-const HEAP: usize = 8 << 20;
 /// More than a shard ever has on its stack, in bytes.
 const SHARD_STACK: usize = 1 << 20;
 
@@ -83,19 +81,16 @@ pub(super) fn let_pools_grow(attach: Attach) -> io::Result<()> {
     if can_have_more { braid_mem::let_pools_grow() } else { Ok(()) }
 }
 
-/// Memory of a shard for requests whose own memory a member holds that does not answer, in bytes.
-const RESERVE: usize = 4 << 20;
-
-/// Keeps the memory of a shard in place: its pool, and a reserve if the volume is to be attached.
+/// Keeps the memory of a shard in place: its pool, and a `reserve` of so many bytes, if any.
 ///
 /// # Errors
 /// No memory, or it cannot be locked.
-pub(super) fn lock(pool: &Pool, attach: Attach) -> io::Result<()> {
+pub(super) fn lock(pool: &Pool, reserve: usize) -> io::Result<()> {
     pool.lock()?;
-    if !attach.attaches() {
+    if reserve == 0 {
         return Ok(());
     }
-    let reserve = Pool::new(RESERVE)?;
+    let reserve = Pool::new(reserve)?;
     Buf::keep_reserve(reserve.clone());
     reserve.lock()
 }
@@ -139,13 +134,13 @@ fn has_capability(number: u32) -> bool {
     effective.is_some_and(|bits| bits >> number & 1 != 0)
 }
 
-/// Holds all that serving takes; answers what is not as it should be.
+/// Holds all that serving takes, and `heap` bytes for requests to come; answers what is not as it should be.
 ///
 /// # Errors
 /// Memory cannot be locked, and the user did not ask for the volume to be attached anyway.
-pub(super) fn hold(attach: Attach) -> Result<Vec<String>, NotHeld> {
+pub(super) fn hold(attach: Attach, heap: usize) -> Result<Vec<String>, NotHeld> {
     let mut warnings = Vec::new();
-    steady::fill_heap(HEAP);
+    steady::fill_heap(heap);
     if let Err(error) = steady::touch_memory() {
         warnings.push(format!(
             "the memory of the program was not touched ({error}): under memory pressure, writing \
@@ -175,6 +170,8 @@ pub enum NotHeld {
     Unlocked(io::Error),
     #[error("{0}")]
     Limited(Limited),
+    #[error("{0}")]
+    TooLittle(TooLittle),
 }
 
 /// Members that are files, under a limit on memory.

@@ -19,6 +19,7 @@ mod all_shards;
 mod arrays;
 mod asking;
 mod bridge;
+mod budget;
 mod build;
 mod cache_log;
 mod caches;

@@ -10,6 +10,7 @@ use braid_stack::{Node, Stack};
 use braid_uring::Remote;
 
 use super::admission::admit;
+use super::budget::Budget;
 use super::elsewhere::ways_to;
 use super::error::{RunError, system};
 use super::media::Media;
@@ -105,6 +106,7 @@ pub(super) fn start_trace(
 
 pub(super) fn start_shards(
     spec: &Spec,
+    budget: Budget,
     media: &Arc<Media>,
     lanes: Vec<Option<Lane>>,
     events: &Sender<Event>,
@@ -120,8 +122,16 @@ pub(super) fn start_shards(
             // There is no receiver when the volume is ending, and then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        let shard =
-            Shard::start(index, spec, media, mode, lane, first.as_ref().map(ways_to), ended)?;
+        let shard = Shard::start(
+            index,
+            spec,
+            budget,
+            media,
+            mode,
+            lane,
+            first.as_ref().map(ways_to),
+            ended,
+        )?;
         first.get_or_insert_with(|| shard.facts.remote.clone());
         Ok(shard)
     };

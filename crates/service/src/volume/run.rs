@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use braid_uring::Remote;
 
 use super::arrays;
+use super::budget::Budget;
 use super::caching::Caching;
 use super::error::{RunError, StopError, system};
 use super::exports::{Exports, Start, clear_left};
@@ -21,7 +22,7 @@ use super::keeper::Keeper;
 use super::left::leave_traces;
 use super::live::Live;
 use super::media::Media;
-use super::memory;
+use super::memory::{self, NotHeld};
 use super::name_lock::NameLock;
 use super::new_root;
 use super::notify::{Notify, feed_watchdog};
@@ -151,6 +152,7 @@ impl Opened {
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let attaches = spec.attach.attaches();
+        let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
         if attaches {
             memory::prepare();
         }
@@ -164,7 +166,7 @@ impl Volume {
         let count = media.shard_count(spec);
         let (mut trace, lanes) = start_trace(spec, count)?;
         let panicked = Arc::default();
-        let shards = start_shards(spec, &media, lanes, &send, &panicked)?;
+        let shards = start_shards(spec, budget, &media, lanes, &send, &panicked)?;
         told.extend(shard::pool_warning(&shards));
         let mut limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
@@ -178,9 +180,11 @@ impl Volume {
         if attaches {
             leave_traces(spec).map_err(system("cannot note the process"))?;
         }
+        let arrays = arrays::all(&media, Some(&remotes[0]), limits.read_only);
+        let budget = budget.for_arrays(&arrays);
         // What is in memory is read-only at the exports alone.
         limits.read_only |= spec.read_only;
-        let on = Start { spec, shards: &shards, limits, events: &send };
+        let on = Start { spec, shards: &shards, budget, limits, events: &send };
         let started = exports.start(&on, &mut told, &mut warnings);
         let shards = or_panic(started, shards, &panicked)?;
         follow_root(spec)?;
@@ -195,6 +199,7 @@ impl Volume {
             keeper: Keeper::start(spec, &media, &remotes[0])
                 .map_err(system("cannot keep superblocks"))?,
             spec: spec.clone(),
+            budget,
             own,
             media,
             caching: Caching::new(spec, &remotes),

@@ -17,6 +17,7 @@ use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 use braid_wiring::Array;
 
+use super::budget::Budget;
 use super::build::{AtCache, Homes, build};
 use super::following::Following;
 use super::front::Front;
@@ -30,10 +31,6 @@ use super::trace::Lane;
 /// Time limit for a shard to answer a status: one of its turns takes milliseconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Memory of a shard for requests under way, in bytes.
-const POOL: usize = 64 << 20;
-/// The part of it that is there from the start, in bytes: what the longest requests need, one after another.
-const POOL_FLOOR: usize = 4 << 20;
 /// Time between two looks at memory that requests needed once.
 const TRIM: Duration = Duration::from_secs(10);
 /// Time limit for connections to end when the volume goes down.
@@ -129,6 +126,7 @@ impl Shard {
     pub(super) fn start(
         index: usize,
         spec: &Spec,
+        budget: Budget,
         media: &Arc<Media>,
         mode: Mode,
         lane: Option<Lane>,
@@ -139,7 +137,7 @@ impl Shard {
         let (media, spec) = (Arc::clone(media), spec.clone());
         let thread = std::thread::Builder::new()
             .name(format!("shard-{index}"))
-            .spawn(move || run(&media, &spec, mode, lane, first, send, ended))?;
+            .spawn(move || run(&media, &spec, budget, mode, lane, first, send, ended))?;
         match receive.recv() {
             Ok(facts) => Ok(Shard { facts, thread }),
             // It ended before it had started: its result says why.
@@ -248,6 +246,7 @@ fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
 fn run(
     media: &Media,
     spec: &Spec,
+    budget: Budget,
     mode: Mode,
     lane: Option<Lane>,
     first: Option<ToFirst>,
@@ -259,8 +258,8 @@ fn run(
     let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
     let handle = executor.handle();
     memory::let_pools_grow(spec.attach)?;
-    let pool = Pool::growing(POOL, POOL_FLOOR)?;
-    let locked = memory::lock(&pool, spec.attach).map_err(|error| error.kind());
+    let pool = Pool::growing(budget.pool, budget.floor)?;
+    let locked = memory::lock(&pool, budget.reserve).map_err(|error| error.kind());
     let (home, follow) = first.map(|first| (first.home, first.follow)).unzip();
     let home: Option<Box<Homes>> = home.map(|home| home as Box<Homes>);
     let built = build(media, &handle, &pool, spec.read_only, home.as_deref())?;

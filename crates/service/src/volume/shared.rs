@@ -11,6 +11,7 @@ use braid_member::Member;
 use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
+use super::budget::Budget;
 use super::caching::Caching;
 use super::exports::Exports;
 use super::health::Health;
@@ -33,6 +34,8 @@ use crate::control::{self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus
 /// Parts of a volume from which its status is made.
 pub(super) struct Shared {
     pub(super) spec: Spec,
+    /// Sizes of its memory.
+    pub(super) budget: Budget,
     pub(super) own: Own,
     pub(super) media: Arc<Media>,
     /// All shards; arrays that keep copies live on the first.
@@ -156,6 +159,8 @@ impl control::Volume for Shared {
             program_replaced: memory::is_program_replaced(),
             memory_bytes: memory::of_process("VmRSS:"),
             memory_locked_bytes: memory::of_process("VmLck:"),
+            memory_kept_bytes: self.budget.kept(),
+            memory_most_bytes: self.budget.most(),
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
             shards: self.remotes.len(),

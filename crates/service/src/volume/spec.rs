@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::Stack;
+use braid_stack::{ByteSize, Stack};
 use serde::{Deserialize, Serialize};
 
 use super::deadline::MemberDeadline;
@@ -175,6 +175,9 @@ pub struct Spec {
     pub member_deadline: MemberDeadline,
     /// Threads that serve; 0 for the machine's best.
     pub shards: usize,
+    /// Most memory that serving may take, beside the content of RAM disks and caches; none for the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<ByteSize>,
     /// The control socket; `None` for a volume in the foreground without one.
     pub control: Option<PathBuf>,
     /// The folder of a FUSE mount.
@@ -211,6 +214,11 @@ impl Spec {
             Attach::None => None,
             Attach::Auto => can_attach_by_fuse().then_some(Way::Fuse),
         }
+    }
+
+    /// Returns true if clients reach it by a socket.
+    pub(super) fn serves_network(&self) -> bool {
+        !self.nbd.is_empty() || self.vhost.is_some()
     }
 
     /// Returns the options with which its stack is opened.

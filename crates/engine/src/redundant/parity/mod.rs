@@ -67,6 +67,10 @@ const UNIT: u64 = 2 << 20;
 /// Largest size of the parity in the unit of a whole stripe, in bytes.
 const WHOLE_STRIPE: u64 = 1 << 20;
 
+/// Zeroes that a client's order stores at once, in bytes: of the memory of passes, of which as much is there from the
+/// start. The kernel may wait for that order when it has no more pages.
+pub(super) const MOST_ZEROES: u64 = 2 << 20;
+
 /// Default of the memory for stripes in flight, in bytes.
 pub const STRIPE_CACHE: usize = 32 << 20;
 

@@ -18,8 +18,8 @@ use braid_block::{Errno, Flags, Io, Op, Payload};
 use braid_mem::Buf;
 
 use super::{
-    Parity, WHOLE_STRIPE, in_sync_bytes, is_parity, readable_roles, roles_in_sync, rows_of_unit,
-    written_roles,
+    MOST_ZEROES, Parity, WHOLE_STRIPE, in_sync_bytes, is_parity, readable_roles, roles_in_sync,
+    rows_of_unit, written_roles,
 };
 use crate::background::Later;
 use crate::device::addressed;
@@ -108,9 +108,9 @@ impl Parity {
 
     /// Stores zeroes as a client's write, in parts for which there is memory; `span` lies within a stripe.
     async fn store_zeroes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
-        const MOST: u64 = 2 << 20;
         let geometry = &self.geometry;
-        let most = if geometry.stripe() <= MOST { MOST } else { rows_of_unit(geometry) };
+        let most =
+            if geometry.stripe() <= MOST_ZEROES { MOST_ZEROES } else { rows_of_unit(geometry) };
         let mut offset = span.offset;
         let mut finished = Finished::nothing_to_do();
         while offset < span.end() && finished.result().is_ok() {

@@ -72,7 +72,7 @@ impl Fuse {
         on: &Start<'_>,
         wanted: Transport,
     ) -> Result<Option<(Attachment, Transport)>, RunError> {
-        let Start { spec, shards, limits, events } = *on;
+        let Start { spec, shards, limits, events, .. } = *on;
         let mount = Mount::new(&spec.mount, &spec.name, limits.read_only);
         let (mount, fd) = mount.map_err(ExportError::failed)?;
         let transport = match wanted {

@@ -34,6 +34,7 @@ pub(super) use clear::clear_left;
 pub use link::backing_file;
 pub(super) use ublk::keep_inside;
 
+use super::budget::Budget;
 use super::error::{ExportError, RunError};
 use super::memory;
 use super::shard::Shard;
@@ -101,6 +102,8 @@ pub(super) trait Export: Send + Sync {
 pub(super) struct Start<'a> {
     pub(super) spec: &'a Spec,
     pub(super) shards: &'a [Shard],
+    /// Sizes of its memory.
+    pub(super) budget: Budget,
     /// Limits that clients are told.
     pub(super) limits: Limits,
     /// Receives the end of an export that was not taken down.
@@ -142,7 +145,7 @@ impl Exports {
         let mut is_held = false;
         for export in &self.0 {
             if export.is_device() && !std::mem::replace(&mut is_held, true) {
-                told.extend(memory::hold(on.spec.attach)?);
+                told.extend(memory::hold(on.spec.attach, on.budget.heap)?);
             }
             warnings.extend(export.start(on)?);
         }

@@ -75,12 +75,20 @@ impl Export for Nbd {
             followed.map_err(system("cannot follow the certificates"))?;
         }
         let overlaps = Overlaps::default();
+        // A quarter of the memory is left for short requests.
+        let payload = on.budget.pool / 4 * 3;
+        // Half of the files are for members and for what else the volume opens.
+        let files =
+            braid_sys::process::raise_open_files().map_err(system("cannot raise a limit"))?;
+        let files = usize::try_from(files).unwrap_or(usize::MAX) / 2 / on.shards.len();
+        let connections = on.budget.connections.min(files).max(1);
         let serve = |shard: &Shard| {
             let (name, overlaps) = (on.spec.name.clone(), overlaps.clone());
             let (asked, security) = (self.asked.clone(), self.security.clone());
             shard.ask(move |handle, local| {
                 let (offered, pool) = (local.offered(handle, &asked), local.pool.clone());
-                let (bounds, ends) = (Bounds::default(), ends());
+                let bounds = Bounds { connections, payload, ..Bounds::default() };
+                let ends = ends();
                 let server = Server::new(handle, offered, pool, &name, bounds, &overlaps, ends)?;
                 security.map_or(Ok(()), |security| server.secure(security))?;
                 let counters = server.counters();
