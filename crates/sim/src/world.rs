@@ -30,7 +30,6 @@ use crate::opened::Opened;
 use crate::report::Report;
 use crate::scenario::{End, Life, Probe, Scenario};
 use crate::shards::Shards;
-use crate::spec::Policy;
 use crate::stage::{Past, Shelf, Stage};
 use crate::timeline::{Timeline, watch};
 use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
@@ -349,7 +348,7 @@ impl World<'_> {
     fn disks(&mut self, sim: &Sim) -> Vec<SimDisk> {
         let (handle, timeline) = (sim.handle(), self.timeline.clone());
         let spec = self.scenario.spec;
-        let immediate = self.scenario.seed & AT_ONCE != 0 && spec.policy != Policy::Log;
+        let immediate = self.scenario.seed & AT_ONCE != 0;
         let disk = |(index, drive): (usize, &mut Drive)| {
             let media = std::mem::replace(&mut drive.media, Media::new(Image::default(), 512));
             let size = media.current().len() as u64;
@@ -407,6 +406,8 @@ impl World<'_> {
             while probes.last().is_some_and(|probe| probe.event == event) {
                 let Some(probe) = probes.pop() else { break };
                 let mut dice = Rng::new(probe.dice);
+                // It also notes that the array is complete, which the crash needs to know.
+                let now = stage.now();
                 let crash = Crash {
                     images: crash_images(&stage.disks.borrow(), probe.way, &mut dice),
                     oracle: Rc::new(oracle.borrow().clone()),
@@ -417,7 +418,6 @@ impl World<'_> {
                     schedule: dice.next_u64(),
                     ..template.clone()
                 };
-                let now = stage.now();
                 let may_lose = !now.torn && (is_copies || !now.doubt) && !now.spent.contains(&true);
                 let counted_on = (probe.loses && may_lose).then_some(now.in_sync);
                 timeline.note(&handle, "world", || format!("probe of a crash: {probe:?}"));

@@ -32,8 +32,7 @@ pub const NESTS: u64 = 1 << 47;
 /// Seeds with this bit are of clients that come to several shards, of which all but one only read from the members.
 pub const SHARDS: u64 = 1 << 48;
 
-/// Seeds with this bit are of members that answer in the call, as memory does, in arrays without a stripe log. Nothing
-/// rots in them.
+/// Seeds with this bit are of members that answer in the call, as memory does.
 pub const AT_ONCE: u64 = 1 << 49;
 
 /// Bits of worlds that each commit runs seeds of, one at a time.

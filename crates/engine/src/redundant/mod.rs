@@ -210,7 +210,7 @@ impl Redundant {
             Layout::Parity(_) => setup.log.map(|log| log::new(id, log, count)),
         };
         let keeping: Box<dyn Keeping> = match &setup.layout {
-            Layout::Copies(geometry) => Box::new(Copies::new(Arc::clone(geometry))),
+            Layout::Copies(geometry) => Box::new(Rc::new(Copies::new(Arc::clone(geometry)))),
             Layout::Parity(geometry) => {
                 let parity = Parity::new(geometry.clone(), setup.stripe_cache, log.clone())?;
                 Box::new(Rc::new(parity))

@@ -60,7 +60,7 @@ impl Copies {
     }
 }
 
-impl Keeping for Copies {
+impl Keeping for Rc<Copies> {
     #[inline]
     fn read(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         self.read_copy(inner, io)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use braid_array::plan::plan_span_with;
 use braid_array::{MemberSpan, Plan, Role};
-use braid_block::{Completion, Io, Op, Payload, Span};
+use braid_block::{Completion, Flags, Io, Op, Payload, Span};
 
 use super::{Copies, in_sync_bytes};
 use crate::device::addressed;
@@ -28,21 +28,36 @@ impl Copies {
     /// Stores on members that answer in the call. If a step fails, the write is repeated with care: the same
     /// bytes in the same places.
     #[inline]
-    pub(super) fn store_now(&self, inner: &Rc<Inner>, io: Io) -> Pending {
+    pub(super) fn store_now(self: &Rc<Self>, inner: &Rc<Inner>, io: Io) -> Pending {
         let Io { op, span, flags, .. } = io;
-        match self.store_in_the_call(&inner.core, io) {
-            Ok(completion) => Pending::ready(completion),
-            Err(pending) => {
-                let inner = Rc::clone(inner);
-                let core = Rc::clone(&inner.core);
-                core.background.request(async move {
-                    let payload = pending.await.payload;
-                    let io = Io { op, span, flags, payload };
-                    let (finished, payload) = inner.keeping.store(&inner, io).await;
-                    Completion { result: finished.result(), payload }
-                })
-            }
-        }
+        self.store_in_the_call(&inner.core, io).map_or_else(
+            |pending| self.see_through(&inner.core, (op, span, flags), pending),
+            Pending::ready,
+        )
+    }
+
+    /// Waits for the step that failed, or that a member did not carry out within the call, and repeats the write.
+    ///
+    /// Some copies have it by now. So the guard is taken before anything else can run: no lock, no other write and no
+    /// "clean" comes between the first copy and the last.
+    #[cold]
+    fn see_through(
+        self: &Rc<Self>,
+        core: &Rc<Core>,
+        (op, span, flags): (Op, Span, Flags),
+        pending: Pending,
+    ) -> Pending {
+        let (guard, _) = core
+            .begin_write_now(in_sync_bytes(addressed(span)))
+            .expect("nothing has run since the write was let in");
+        let background = Rc::clone(&core.background);
+        let (copies, core) = (Rc::clone(self), Rc::clone(core));
+        background.request(async move {
+            let payload = pending.await.payload;
+            let io = Io { op, span, flags, payload };
+            let (finished, payload) = copies.store_guarded(&core, guard, io).await;
+            Completion { result: finished.result(), payload }
+        })
     }
 
     /// Returns the failed I/O of a member, with the payload, if a step fails.
@@ -80,6 +95,11 @@ impl Copies {
             Ok(guard) => guard,
             Err(errno) => return (Finished::refused(errno), io.payload),
         };
+        self.store_guarded(core, guard, io).await
+    }
+
+    /// Carries out step 4 of a write and the steps after it.
+    async fn store_guarded(&self, core: &Rc<Core>, guard: Guard, io: Io) -> (Finished, Payload) {
         let Stored { completion, everywhere, places } = self.store_on_all(core, &guard, io).await;
         core.are_good_again(&places).await;
         (guard.finish(everywhere, completion.result).await, completion.payload)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use braid_block::{Errno, Flags, Io, Limits, Op};
 use braid_engine::redundant::MemberState;
 use braid_engine::{Dev, Device, Pending};
-use braid_sim::{Client, Load, for_each_seed};
+use braid_sim::{Client, Handle, Load, Sim, for_each_seed};
 
 use crate::world::{
     DATA, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, data_of, filled, pool, rng,
@@ -136,4 +136,65 @@ fn no_write_is_answered_while_the_superblocks_say_clean() {
             }
         });
     });
+}
+
+/// Memory that says that it answers in the call, and is late with one write to the data.
+struct Late {
+    memory: Memory,
+    /// The time of the next write to the data.
+    late_ns: Rc<Cell<Option<u64>>>,
+    handle: Handle,
+}
+
+impl Device for Late {
+    fn limits(&self) -> Limits {
+        self.memory.limits()
+    }
+
+    fn start(&self, mut io: Io) -> Pending {
+        let is_data = io.op == Op::Write && io.span.offset >= DATA;
+        let Some(late_ns) = self.late_ns.get().filter(|_| is_data) else {
+            return self.memory.start(io);
+        };
+        self.late_ns.set(None);
+        let (memory, handle) = (self.memory.clone(), self.handle.clone());
+        Pending::task(async move {
+            handle.sleep(late_ns).await;
+            let result = memory.carry_out(&mut io);
+            io.complete(result)
+        })
+    }
+}
+
+/// ```text
+///   write A ──▶ copy 0 ── copy 1 is late ───────────────────────▶ both again ──▶ answered
+///   write B                   waits, and the array stays active                       B ──▶ answered
+/// ```
+#[test]
+fn a_write_that_a_member_is_late_with_keeps_others_and_clean_away() {
+    const LATE_NS: u64 = 30_000_000_000;
+    let memories: Vec<Memory> = PAIR.images().into_iter().flatten().map(Memory::new).collect();
+    let late_ns = Rc::new(Cell::new(None));
+    let sim = Sim::new(1);
+    let (memory, handle) = (memories[1].clone(), sim.handle());
+    let late = Late { memory, late_ns: Rc::clone(&late_ns), handle };
+    let world = World::on(sim, PAIR, &PAIR.images(), |setup| {
+        setup.members[0].dev = Dev::new(memories[0].clone());
+        setup.members[1].dev = Dev::new(late);
+    });
+    let (dev, mirror, nearly) = (world.dev.clone(), world.array.clone(), world.sleep(25));
+    world.run(async move {
+        let write = |byte| dev.start(Io::write(4096, filled(512, byte), Flags::NONE));
+        assert_eq!(write(1).await.result, Ok(()));
+        late_ns.set(Some(LATE_NS));
+        let (late, next) = (write(2), write(3));
+        assert!(late_ns.get().is_none(), "the array was active, and asked within the call");
+        assert!(!matches!(next, Pending::Ready(_)), "it overtakes the write before it");
+        nearly.await;
+        assert!(mirror.status().active, "clean, and the copies differ");
+        assert_eq!((late.await.result, next.await.result), (Ok(()), Ok(())));
+    });
+    let data =
+        memories.iter().map(|one| one.bytes.borrow()[DATA as usize + 4096..][..512].to_vec());
+    assert_eq!(data.collect::<Vec<_>>(), [[3; 512], [3; 512]]);
 }
