@@ -116,16 +116,18 @@ fn sectors(window: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// a member; `at` is a multiple of 4096. Returns where each one lies in the member.
 pub fn anchors(window: &[u8], at: u64) -> Vec<(u64, Known)> {
     let found = sectors(window).filter_map(|(from, bytes)| {
-        let known = match bytes {
-            [b'X', ..] => Known::Xfs(xfs::recognise(bytes)?),
-            [b'E', b'F', ..] => Known::Gpt(gpt::recognise(window, from)?.0),
-            [b'L', b'A', ..] => Known::Lvm2(lvm2::recognise(bytes)?.0),
-            [b'L' | b'S', ..] => Known::Luks(luks::recognise(bytes)?.0),
-            _ => None
-                .or_else(|| Some(Known::Ext(ext::recognise(bytes)?.0)))
-                .or_else(|| Some(Known::Btrfs(btrfs::recognise(bytes)?.0)))
-                .or_else(|| Some(Known::Ntfs(ntfs::recognise(bytes)?)))?,
+        let tagged = match bytes {
+            [b'X', ..] => xfs::recognise(bytes).map(Known::Xfs),
+            [b'E', b'F', ..] => gpt::recognise(window, from).map(|(gpt, _)| Known::Gpt(gpt)),
+            [b'L', b'A', ..] => lvm2::recognise(bytes).map(|(lvm2, _)| Known::Lvm2(lvm2)),
+            [b'L' | b'S', ..] => luks::recognise(bytes).map(|(luks, _)| Known::Luks(luks)),
+            _ => None,
         };
+        // Superblocks of ext and btrfs begin with numbers, which may look like the letters of others.
+        let known = tagged
+            .or_else(|| Some(Known::Ext(ext::recognise(bytes)?.0)))
+            .or_else(|| Some(Known::Btrfs(btrfs::recognise(bytes)?.0)))
+            .or_else(|| Some(Known::Ntfs(ntfs::recognise(bytes)?)))?;
         Some((at + from as u64, known))
     });
     found.collect()
@@ -223,4 +225,33 @@ pub fn clues(window: &[u8], at: u64, known: &[Known]) -> Vec<Found> {
         is_next
     });
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_superblock_whose_first_number_looks_like_letters_is_found() {
+        // The low bytes of the number of inodes are X; those of xfs' superblock are XFSB.
+        for inodes in [0x58_u32, 0x60] {
+            let mut window = vec![0; 8192];
+            let numbers = [
+                (0x00, inodes),
+                (0x04, 1024),
+                (0x14, 1),
+                (0x20, 8192),
+                (0x28, inodes),
+                (0x38, 0xef53),
+                (0x4c, 1),
+                (0x58, 256),
+                (0x68, 7),
+            ];
+            for (at, number) in numbers {
+                window[1024 + at..][..4].copy_from_slice(&u32::to_le_bytes(number));
+            }
+            let found = anchors(&window, 0);
+            assert!(matches!(found[..], [(1024, Known::Ext(_))]), "{inodes}: {found:?}");
+        }
+    }
 }
