@@ -29,6 +29,20 @@ fn uri(volume: &UpVolume<'_>, folder: &Path) -> String {
     format!("{uri}/?tls-certificates={}", folder.display())
 }
 
+/// nbdkit's parameters for its nbd plugin, whose URIs may not name certificates.
+fn plugin(volume: &UpVolume<'_>, folder: &Path) -> [String; 6] {
+    let port = volume.uris[0].rsplit(':').next().expect("a port");
+    let folder = folder.display();
+    [
+        "nbd".to_owned(),
+        "hostname=127.0.0.1".to_owned(),
+        format!("port={port}"),
+        "tls=require".to_owned(),
+        format!("tls-certificates={folder}"),
+        "tls-verify=true".to_owned(),
+    ]
+}
+
 /// `nbdinfo --size`.
 fn size(uri: &str) -> Output {
     Tool::new("nbdinfo").args(["--size", uri]).run()
