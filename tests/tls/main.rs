@@ -6,6 +6,7 @@ mod common;
 mod authority;
 mod clients;
 mod hostile;
+mod members;
 mod options;
 mod rights;
 

@@ -6,10 +6,11 @@
 //! ```
 
 use braid_mem::Buf;
-
 use braid_uring::Stream;
 
-pub(crate) struct Inbox {
+/// Memory for received bytes, and the bytes in it that are not parsed yet.
+#[derive(Debug)]
+pub struct Inbox {
     /// Absent while a receive has it.
     buf: Option<Buf>,
     start: usize,
@@ -19,24 +20,25 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn new(buf: Buf) -> Inbox {
+    /// Makes an empty inbox of `buf`.
+    pub fn new(buf: Buf) -> Inbox {
         Inbox { buf: Some(buf), start: 0, end: 0, drained: false }
     }
 
     /// Returns the bytes that wait to be parsed.
     #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.buf.as_ref().map_or(&[], |buf| &buf[self.start..self.end])
     }
 
     /// Returns true if bytes wait to be parsed, also while a receive has the buffer.
-    pub(crate) fn has_unparsed(&self) -> bool {
+    pub fn has_unparsed(&self) -> bool {
         self.start < self.end
     }
 
     /// Marks the first `count` bytes as parsed.
     #[inline]
-    pub(crate) fn consume(&mut self, count: usize) {
+    pub fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end);
     }
@@ -45,7 +47,7 @@ impl Inbox {
     ///
     /// # Panics
     /// If there are more than were received at once.
-    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+    pub fn put_back(&mut self, bytes: &[u8]) {
         let buf = self.buf.as_mut().expect("no receive is under way");
         buf[..bytes.len()].copy_from_slice(bytes);
         (self.start, self.end) = (0, bytes.len());
@@ -55,7 +57,7 @@ impl Inbox {
     ///
     /// # Panics
     /// If there is no room, or a receive is under way.
-    pub(crate) fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
+    pub fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
         let mut buf = self.buf.take().expect("one receive at a time");
         buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -65,7 +67,7 @@ impl Inbox {
     }
 
     /// Takes back the buffer with `count` more bytes in it.
-    pub(crate) fn received(&mut self, buf: Buf, count: usize) {
+    pub fn received(&mut self, buf: Buf, count: usize) {
         self.end += count;
         self.drained = self.end < buf.len();
         self.buf = Some(buf);
