@@ -134,6 +134,7 @@ impl Client {
                     let (waiting, last_cookie) = (HashMap::new(), 0);
                     return Ok(Client { raw, negotiated, received, waiting, last_cookie });
                 }
+                ClientStep::StartTls => return Err(io::Error::other("TLS was not asked for")),
                 ClientStep::Fatal(error) => return Err(io::Error::other(error)),
             }
         }

@@ -3,19 +3,25 @@
 use std::path::Path;
 
 use crate::authority::{Authority, Period, SERVER};
-use crate::common::{MIB, Scratch, Tool, assert_same_bytes, skip_without};
-use crate::{serve, size, uri, world};
+use crate::common::{MIB, Scratch, Tool, UpVolume, assert_same_bytes, skip_without};
+use crate::{plugin, serve, size, uri, world};
 
-/// A file that has GnuTLS do without these versions.
+/// A file that has clients with GnuTLS do without these versions.
 fn without(scratch: &Scratch, versions: &[&str]) -> std::path::PathBuf {
-    let path = scratch.join(&format!("without-{}", versions.concat()));
+    let path = scratch.join(&format!("without{}", versions.concat()));
     let lines: String = versions.iter().map(|one| format!("disabled-version = {one}\n")).collect();
     std::fs::write(&path, format!("[overrides]\n{lines}")).expect("a file");
     path
 }
 
 /// Copies a file to the volume at `uri` and back, by the client called `client`.
-fn copy_both_ways(scratch: &Scratch, client: &str, uri: &str, folder: &Path, priority: &Path) {
+fn copy_both_ways(
+    scratch: &Scratch,
+    client: &str,
+    (volume, folder): (&UpVolume<'_>, &Path),
+    priority: &Path,
+) {
+    let uri = &uri(volume, folder);
     let (there, back) = (scratch.file("there", 16 * MIB, 7), scratch.join("back"));
     let _ = std::fs::remove_file(&back);
     let (from, to) = (there.display().to_string(), back.display().to_string());
@@ -46,9 +52,12 @@ fn copy_both_ways(scratch: &Scratch, client: &str, uri: &str, folder: &Path, pri
             }
         }
         "nbdkit" => {
-            let uri = format!("uri={uri}");
+            let plugin = plugin(volume, folder);
+            let plugin = plugin.iter().map(String::as_str);
             let script = "nbdcopy --flush there \"$uri\" && nbdcopy \"$uri\" back";
-            run("nbdkit", &["-U", "-", "nbd", &uri, "--run", script]);
+            let args: Vec<&str> =
+                ["-U", "-"].into_iter().chain(plugin).chain(["--run", script]).collect();
+            run("nbdkit", &args);
         }
         other => panic!("no such client: {other}"),
     }
@@ -64,8 +73,9 @@ fn clients_with_either_version_read_and_write_with_and_without_certificates() {
     std::fs::create_dir(&anonymous).expect("a folder");
     std::fs::copy(server.join("ca-cert.pem"), anonymous.join("ca-cert.pem")).expect("a file");
     let known = authority.folder(&scratch, "known", "client", "DNS:host.example", Period::Valid);
-    let versions = [without(&scratch, &["tls1.3"]), without(&scratch, &["tls1.2"])];
-    let none = without(&scratch, &["tls1.2", "tls1.3"]);
+    // With both versions, 1.3 is agreed on: either side prefers it, and TLS itself notices a downgrade.
+    let versions = [without(&scratch, &["tls1.3"]), without(&scratch, &[])];
+    let old = without(&scratch, &["tls1.2", "tls1.3"]);
     let open = serve(&scratch, "open", &server, &[]);
     let mutual = serve(&scratch, "mutual", &server, &["--tls-verify-peer"]);
     for (volume, folder) in [(&open, &anonymous), (&mutual, &known)] {
@@ -76,12 +86,12 @@ fn clients_with_either_version_read_and_write_with_and_without_certificates() {
             let info = with("nbdinfo").args(["--json", &uri]).run().ok().json();
             assert_eq!((&info["TLS"], &info["structured"]), (&true.into(), &true.into()));
             for client in ["nbdcopy", "qemu-img", "nbdkit"] {
-                copy_both_ways(&scratch, client, &uri, folder, priority);
+                copy_both_ways(&scratch, client, (volume, folder), priority);
             }
         }
-        // The file has effect, so either version was used above.
-        let with_neither = Tool::new("nbdinfo").env("GNUTLS_SYSTEM_PRIORITY_FILE", &none);
-        assert!(!with_neither.args(["--size", &uri]).run().status.success());
+        // The file has effect, so 1.2 was used above; and older versions are refused.
+        let with_old = Tool::new("nbdinfo").env("GNUTLS_SYSTEM_PRIORITY_FILE", &old);
+        assert!(!with_old.args(["--size", &uri]).run().status.success());
     }
 }
 

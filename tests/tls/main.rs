@@ -6,6 +6,7 @@ mod common;
 mod authority;
 mod clients;
 mod hostile;
+mod members;
 mod options;
 mod rights;
 
@@ -27,6 +28,20 @@ fn uri(volume: &UpVolume<'_>, folder: &Path) -> String {
     let uri = &volume.uris[0];
     assert!(uri.starts_with("nbds://127.0.0.1:"), "{uri}");
     format!("{uri}/?tls-certificates={}", folder.display())
+}
+
+/// nbdkit's parameters for its nbd plugin, whose URIs may not name certificates.
+fn plugin(volume: &UpVolume<'_>, folder: &Path) -> [String; 6] {
+    let port = volume.uris[0].rsplit(':').next().expect("a port");
+    let folder = folder.display();
+    [
+        "nbd".to_owned(),
+        "hostname=127.0.0.1".to_owned(),
+        format!("port={port}"),
+        "tls=require".to_owned(),
+        format!("tls-certificates={folder}"),
+        "tls-verify=true".to_owned(),
+    ]
 }
 
 /// `nbdinfo --size`.

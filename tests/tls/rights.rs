@@ -1,10 +1,10 @@
 //! Rights by the names in certificates, and certificates that are replaced while clients are connected.
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use crate::authority::{Period, SERVER};
 use crate::common::{MIB, Scratch, Tool, skip_without, start, wait_until};
-use crate::{serve, size, uri, world};
+use crate::{plugin, serve, size, uri, world};
 
 #[test]
 fn clients_have_the_rights_of_their_names_and_others_have_none() {
@@ -49,6 +49,16 @@ fn clients_have_the_rights_of_their_names_and_others_have_none() {
     assert!(!copy("reader").status.success());
 }
 
+/// A program that ends with the test.
+struct Kept(Child);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn replaced_certificates_are_for_new_clients_and_connected_ones_stay() {
     skip_without!("openssl", "nbdinfo", "nbdkit");
@@ -60,11 +70,11 @@ fn replaced_certificates_are_for_new_clients_and_connected_ones_stay() {
     // A client that stays connected: nbdkit, which others ask through a socket.
     let socket = scratch.join("kept.sock");
     let kept = Tool::new("nbdkit").args(["-f", "-U"]).arg(&socket);
-    let mut kept = kept.args(["nbd", &format!("uri={uri}"), "shared=true"]).into_command();
-    let mut kept = start(kept.stdin(Stdio::null())).expect("nbdkit");
+    let kept = kept.args(plugin(&volume, &client)).arg("shared=true");
+    let kept = start(kept.into_command().stdin(Stdio::null())).expect("nbdkit");
+    let _kept = Kept(kept);
     let through = format!("nbd+unix:///?socket={}", socket.display());
-    wait_until("nbdkit listens", || socket.exists());
-    size(&through).ok();
+    wait_until("nbdkit listens", || size(&through).status.success());
     authority.sign(&server, "server", "DNS:elsewhere.example", Period::Valid);
     wait_until("new clients see the new name", || !size(&uri).status.success());
     size(&through).ok();
@@ -77,5 +87,4 @@ fn replaced_certificates_are_for_new_clients_and_connected_ones_stay() {
     wait_until("new clients are served again", || size(&uri).status.success());
     assert!(problem().is_null());
     size(&through).ok();
-    kept.kill().and_then(|()| kept.wait()).expect("nbdkit ends");
 }

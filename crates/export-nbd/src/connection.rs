@@ -16,13 +16,12 @@ use braid_mem::{Buf, Pool};
 use braid_nbd::handshake::{Admission, Handshake, HandshakeError, Policy, StartTls, Step};
 use braid_nbd::protocol::constants::MAX_PAYLOAD_BYTES;
 use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
-use braid_tls::Access;
+use braid_tls::{Access, Inbox, Secure};
 
 use crate::counters::Counters;
 use crate::end::End;
-use crate::inbox::Inbox;
 use crate::overlaps::{Lane, Overlaps};
-use crate::secure::{Lock, Secure};
+use crate::secure::Lock;
 use crate::session::{Parts, Session};
 use crate::stop::Stop;
 use braid_uring::Stream;
@@ -283,7 +282,7 @@ async fn open<S: Stream>(
         let negotiated = negotiated.ok_or(End::Truncated)?;
         return Ok(Opened::Plain(stream, Accepted { info, negotiated }));
     };
-    let secure = Secure::accept(stream, lock).await?;
+    let secure = lock.accept(stream).await?;
     let access = lock.security.clients.access(&secure.peer_names());
     info.read_only |= access == Access::Read;
     let policy = match access {

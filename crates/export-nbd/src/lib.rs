@@ -24,7 +24,6 @@ mod address;
 mod connection;
 mod counters;
 mod end;
-mod inbox;
 mod outbox;
 mod overlaps;
 mod payload;

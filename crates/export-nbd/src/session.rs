@@ -46,12 +46,12 @@ use self::blocks::Blocks;
 use self::write::{Admitted, Write};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
-use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::overlaps::Lane;
 use crate::payload::{PIECE, get_payload};
 use crate::stop::{Stop, end_of};
 use crate::watch::{Owes, Watch};
+use braid_tls::Inbox;
 use braid_uring::Stream;
 
 /// Requests of one connection under way at once.

@@ -126,6 +126,7 @@ fn greet(mut stream: impl Read + Write, export: String) -> io::Result<ClientNego
             // The server's reason is reported even if the server is gone by now.
             ClientStep::Fatal(error) => return Err(io::Error::other(error)),
             ClientStep::Transmission(found) => return sent.map(|()| found),
+            ClientStep::StartTls => return Err(io::Error::other("TLS was not asked for")),
             ClientStep::NeedMore { at_least } => {
                 sent?;
                 let have = input.len();

@@ -31,7 +31,8 @@ pub struct Remote {
 
 struct Shared {
     nbd: Nbd,
-    uri: Uri,
+    address: Address,
+    export: String,
     offer: Offer,
     read_only: bool,
     /// The connection that the export was examined by, until the member is at work.
@@ -47,10 +48,11 @@ impl Remote {
     /// [`MemberError::Remote`]: the server cannot be reached, or its export is no member.
     pub fn open(nbd: &Nbd, access: Access) -> Result<Remote, MemberError> {
         let failed = |why: String| MemberError::Remote { uri: nbd.uri.clone(), why };
-        let uri: Uri = nbd.uri.parse().map_err(|error| failed(format!("{error}")))?;
-        let address = Address(uri.socket.clone());
+        let parsed = Uri::parse_with_tls(&nbd.uri).map_err(|error| failed(error.to_string()));
+        let (Uri { socket: place, export }, tls) = parsed?;
+        let address = Address { place, tls };
         let limit = PATIENCE.min(nbd.deadline.duration());
-        let direct = Direct::connect(&address, &uri.export, limit);
+        let direct = Direct::connect(&address, &export, limit);
         let direct = direct.map_err(|error| failed(error.to_string()))?;
         let offer = *direct.offer();
         let read_only = access == Access::ReadOnly;
@@ -66,7 +68,8 @@ impl Remote {
         }
         let shared = Shared {
             nbd: nbd.clone(),
-            uri,
+            address,
+            export,
             offer,
             read_only,
             direct: Mutex::new(Some(direct)),
@@ -100,9 +103,8 @@ impl Remote {
         let mut connection = match direct.take() {
             Some(connection) => connection,
             None => {
-                let address = Address(self.shared.uri.socket.clone());
-                Direct::connect(&address, &self.shared.uri.export, PATIENCE)
-                    .map_err(io::Error::other)?
+                let Shared { address, export, .. } = &*self.shared;
+                Direct::connect(address, export, PATIENCE).map_err(io::Error::other)?
             }
         };
         let result = with(&mut connection)?;
@@ -147,7 +149,7 @@ impl Kind for Remote {
         self.shared.direct.lock().unwrap_or_else(PoisonError::into_inner).take();
         let tasks = Rc::new(ExecutorClock::new(shard.handle));
         let config = Config {
-            export: self.shared.uri.export.clone(),
+            export: self.shared.export.clone(),
             offer: self.shared.offer,
             connections: self.shared.nbd.connections,
             deadline: self.shared.nbd.deadline.duration(),
@@ -155,7 +157,7 @@ impl Kind for Remote {
             traffic: Arc::clone(&self.shared.traffic),
             failures: Arc::clone(&self.shared.failures),
         };
-        let address = Address(self.shared.uri.socket.clone());
+        let address = self.shared.address.clone();
         let dial = Dial { handle: shard.handle.clone(), address };
         let device = RemoteDevice::new(config, dial, tasks.clone(), shard.pool.clone());
         // The session itself keeps the deadline: it knows whether a request was sent.

@@ -255,7 +255,8 @@ impl<C: Connect> Inner<C> {
         let connecting = self.connect.connect(limit);
         let stream = within(&*self.tasks, limit, connecting).await.ok_or_else(late)??;
         let mut inbox = Inbox::new()?;
-        let shaking = shake(&stream, &*self.tasks, &self.config.export, &mut inbox);
+        let wanted = (self.config.export.as_str(), self.connect.is_secured());
+        let shaking = shake(&stream, &*self.tasks, wanted, &mut inbox);
         let shaken = within(&*self.tasks, limit, shaking).await;
         let agreed = match shaken.ok_or_else(late) {
             Ok(agreed) => agreed,

@@ -2,9 +2,7 @@
 //!
 //! Invariant: each call ends within the limit of the opening, whatever the server does.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::time::Duration;
 
 use braid_block::{Flags, Op, Span};
@@ -13,11 +11,11 @@ use braid_nbd::client::{
     parse_reply,
 };
 use braid_nbd::protocol::{Command, ReplyStyle};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use crate::connect::Address;
+use crate::connect::{Address, limit_calls};
 use crate::link::{command_of, os_error};
 use crate::offer::{Offer, Unfit};
+use crate::secure::{Secured, Talk, receive};
 use crate::session::Outgoing;
 
 /// Why a server is not to be had.
@@ -36,7 +34,7 @@ pub enum DirectError {
 
 /// See the module.
 pub struct Direct {
-    stream: File,
+    stream: Box<dyn Talk>,
     offer: Offer,
     cookie: u64,
 }
@@ -51,14 +49,16 @@ impl Direct {
         export: &str,
         limit: Duration,
     ) -> Result<Direct, DirectError> {
-        let fd: OwnedFd = address.dial(limit).map_err(DirectError::Connect)?;
-        for timeout in [Timeout::Recv, Timeout::Send] {
-            set_socket_timeout(&fd, timeout, Some(limit)).map_err(io::Error::from)?;
-        }
-        let mut stream = File::from(fd);
+        let (file, channel) = address.open(limit).map_err(DirectError::Connect)?;
+        limit_calls(&file, Some(limit))?;
         let style = ReplyStyle::Structured;
         let config = ClientConfig { export: export.to_owned(), style, base_allocation: false };
-        let mut handshake = ClientHandshake::new(config);
+        let (mut stream, mut handshake): (Box<dyn Talk>, _) = match channel {
+            None => (Box::new(file), ClientHandshake::new(config)),
+            Some(channel) => {
+                (Box::new(Secured::new(file, channel)), ClientHandshake::secured(config))
+            }
+        };
         let (mut input, mut output) = (Vec::new(), Vec::new());
         loop {
             let progress = handshake.advance(&input, &mut output);
@@ -72,6 +72,7 @@ impl Direct {
                     return Ok(Direct { stream, offer, cookie: 0 });
                 }
                 ClientStep::NeedMore { .. } => receive(&mut stream, &mut input)?,
+                ClientStep::StartTls => return Err(ClientError::NoTls.into()),
             }
         }
     }
@@ -150,7 +151,7 @@ impl Direct {
             let (consumed, done, part) = match parse_reply(self.offer.style, &input) {
                 ParsedReply::Fatal(error) => return Err(io::Error::other(error)),
                 ParsedReply::NeedMore { at_least } => {
-                    fill(&mut self.stream, &mut input, at_least)?;
+                    fill(&mut *self.stream, &mut input, at_least)?;
                     continue;
                 }
                 ParsedReply::Reply { reply, .. } if reply.cookie != self.cookie => {
@@ -179,7 +180,7 @@ impl Direct {
                 let into = into.ok_or_else(stray)?;
                 left = left.checked_sub(len).ok_or_else(stray)?;
                 if !is_hole {
-                    fill(&mut self.stream, &mut input, len)?;
+                    fill(&mut *self.stream, &mut input, len)?;
                     into.copy_from_slice(&input[..len]);
                     input.drain(..len);
                 }
@@ -195,23 +196,11 @@ impl Direct {
 }
 
 /// Receives exactly so much that there are `at_least` bytes.
-fn fill(stream: &mut File, input: &mut Vec<u8>, at_least: usize) -> io::Result<()> {
+fn fill(stream: &mut dyn Talk, input: &mut Vec<u8>, at_least: usize) -> io::Result<()> {
     let have = input.len();
     if have < at_least {
         input.resize(at_least, 0);
         stream.read_exact(&mut input[have..])?;
     }
     Ok(())
-}
-
-/// Receives what is there, at least a byte.
-fn receive(stream: &mut File, input: &mut Vec<u8>) -> io::Result<()> {
-    let mut bytes = [0; 4096];
-    match stream.read(&mut bytes)? {
-        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
-        count => {
-            input.extend_from_slice(&bytes[..count]);
-            Ok(())
-        }
-    }
 }

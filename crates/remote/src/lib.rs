@@ -11,6 +11,7 @@
 //! | which requests are sent when, and which again | `session`, `journal` (pure) |
 //! | which servers are refused | `offer` (pure) |
 //! | the tasks that connect, send and receive | `device`, `link` |
+//! | TLS | `secure` |
 //! | reads and writes before the member is at work | `direct` |
 //!
 //! Invariants
@@ -19,7 +20,7 @@
 //! * Connecting blocks no shard: a thread of its own resolves the name and connects.
 //! * All devices of one member are on one shard, because an unknown outcome concerns every later request.
 //!
-//! Deliberately absent: TLS, which will be another [`Connect`]; block status, which devices are asked for without waiting:
+//! Deliberately absent: block status, which devices are asked for without waiting:
 //! all of a remote member counts as data.
 
 mod connect;
@@ -28,6 +29,7 @@ mod direct;
 mod journal;
 mod link;
 mod offer;
+mod secure;
 mod session;
 mod traffic;
 
@@ -35,4 +37,5 @@ pub use connect::{Address, Connect, Dial};
 pub use device::{Config, RemoteDevice};
 pub use direct::{Direct, DirectError};
 pub use offer::{Offer, Unfit};
+pub use secure::Line;
 pub use traffic::{Traffic, TrafficRead};

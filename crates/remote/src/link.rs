@@ -103,16 +103,19 @@ impl Inbox {
     }
 }
 
-/// Agrees with the server on `export`. Returns its offer, and the time of the last question.
+/// Agrees with the server on `export`; inside TLS (`is_secured`) the greeting is over. Returns its offer, and the time of the last question.
 pub(crate) async fn shake<S: Stream>(
     stream: &S,
     tasks: &dyn Tasks,
-    export: &str,
+    (export, is_secured): (&str, bool),
     inbox: &mut Inbox,
 ) -> Result<(Offer, Duration), Ended> {
     let style = ReplyStyle::Extended;
     let config = ClientConfig { export: export.to_owned(), style, base_allocation: false };
-    let mut handshake = ClientHandshake::new(config);
+    let mut handshake = match is_secured {
+        false => ClientHandshake::new(config),
+        true => ClientHandshake::secured(config),
+    };
     let mut output = Vec::new();
     let mut asked = tasks.now();
     loop {

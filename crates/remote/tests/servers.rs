@@ -45,7 +45,8 @@ impl Drop for Server {
 }
 
 fn address(socket: &Path) -> Address {
-    Address(Socket::Unix(socket.to_str().expect("a path of text").to_owned()))
+    let place = Socket::Unix(socket.to_str().expect("a path of text").to_owned());
+    Address { place, tls: None }
 }
 
 /// Writes all of the disk, flushes now and then, and reads it back.

@@ -64,6 +64,7 @@ impl Nbd {
                     let (style, size) = (agreed.style, agreed.size_bytes);
                     return Ok(Nbd { pipe, style, size, input, partial: BTreeMap::new() });
                 }
+                ClientStep::StartTls => return Err("TLS was not asked for".to_owned()),
                 ClientStep::Fatal(error) => return Err(error.to_string()),
             }
         }

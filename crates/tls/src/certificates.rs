@@ -45,7 +45,7 @@ pub enum TlsError {
     },
 }
 
-fn file(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> TlsError + '_ {
+pub(crate) fn file(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> TlsError + '_ {
     move |error| TlsError::File { path: path.to_owned(), reason: error.to_string() }
 }
 
@@ -152,7 +152,7 @@ fn stamps(folder: &Path) -> [Stamp; 4] {
     })
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }
 
@@ -178,24 +178,39 @@ fn load(folder: &Path, verify_peer: bool) -> Result<Loaded, TlsError> {
 fn verifier(
     folder: &Path,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, TlsError> {
+    let roots = Arc::new(roots(folder)?);
+    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider());
+    if let Some(lists) = revoked(folder)? {
+        builder = builder.with_crls(lists).only_check_end_entity_revocation();
+    }
+    builder.build().map_err(|error| file(&folder.join("ca-cert.pem"))(&error))
+}
+
+/// Reads the authorities of the other side.
+pub(crate) fn roots(folder: &Path) -> Result<RootCertStore, TlsError> {
     let path = folder.join("ca-cert.pem");
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&path)? {
         roots.add(certificate).map_err(|error| file(&path)(&error))?;
     }
-    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
-    let crl = folder.join("ca-crl.pem");
-    if crl.try_exists().map_err(|error| file(&crl)(&error))? {
-        let lists = CertificateRevocationListDer::pem_file_iter(&crl);
-        let lists = lists.and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let lists = lists.map_err(|error| file(&crl)(&error))?;
-        // Lists are of the authorities in the folder, which sign clients; certificates between them have none.
-        builder = builder.with_crls(lists).only_check_end_entity_revocation();
-    }
-    builder.build().map_err(|error| file(&path)(&error))
+    Ok(roots)
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// Reads the lists of revoked certificates, if there are any. They are of the authorities in the folder; certificates
+/// between an authority and the other side have none.
+pub(crate) fn revoked(
+    folder: &Path,
+) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>, TlsError> {
+    let path = folder.join("ca-crl.pem");
+    if !path.try_exists().map_err(|error| file(&path)(&error))? {
+        return Ok(None);
+    }
+    let lists = CertificateRevocationListDer::pem_file_iter(&path);
+    let lists = lists.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    lists.map(Some).map_err(|error| file(&path)(&error))
+}
+
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let failed = file(path);
     let chain =
         CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -206,7 +221,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(chain)
 }
 
-fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let found = std::fs::metadata(path).map_err(|error| file(path)(&error))?;
     let mode = found.mode() & 0o7777;
     if mode & 0o007 != 0 {

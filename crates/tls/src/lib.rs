@@ -1,8 +1,9 @@
-//! TLS for NBD, without I/O.
+//! TLS for NBD.
 //!
 //! ```text
 //!   folder of PEM files ──▶ Certificates ──▶ Channel ──▶ names of the client ──▶ Clients ──▶ Access
 //!                           (reloaded)        bytes both ways
+//!   folder of PEM files ──▶ Trust ──▶ Channel ──▶ Secure: the channel over any stream
 //! ```
 //!
 //! Invariants
@@ -14,10 +15,17 @@
 
 mod certificates;
 mod channel;
+mod client;
 mod clients;
 mod der;
+mod inbox;
+mod stream;
 
 pub use certificates::{Certificates, TlsError};
 pub use channel::Channel;
+pub use client::{Trust, TrustError};
 pub use clients::{Access, Client, ClientError, Clients};
 pub use der::Validity;
+pub use inbox::Inbox;
+pub use rustls::Error;
+pub use stream::{Receive, Secure, ShakeError};

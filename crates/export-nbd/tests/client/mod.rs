@@ -23,6 +23,7 @@ pub(crate) fn greet(stream: &mut UnixStream, style: ReplyStyle) -> ClientNegotia
                 let count = stream.read(&mut more).unwrap();
                 received.extend_from_slice(&more[..count]);
             }
+            ClientStep::StartTls => panic!("TLS was not asked for"),
             ClientStep::Fatal(error) => panic!("{error}"),
         }
     }

@@ -13,7 +13,10 @@
 //! demands; the number and length of replies are bounded; what cannot be
 //! negotiated is done without, except the export itself.
 //!
-//! Absent on purpose: TLS; `NBD_OPT_LIST`; a server without fixed newstyle
+//! With [`ClientHandshake::starting_tls`] the greeting is followed by STARTTLS only; inside TLS,
+//! [`ClientHandshake::secured`] begins with the first option.
+//!
+//! Absent on purpose: TLS itself; `NBD_OPT_LIST`; a server without fixed newstyle
 //! gets `NBD_OPT_EXPORT_NAME` and nothing else.
 
 use crate::protocol::constants::*;
@@ -83,6 +86,9 @@ pub enum ClientError {
     /// Constraints that break the specification's rules.
     #[error("block sizes {0:?} make no sense")]
     BadBlockSize(BlockSize),
+    /// TLS was asked for, and the server has none. Nothing is sent without it.
+    #[error("the server does not offer TLS")]
+    NoTls,
     /// The server says no. The output ends with `NBD_OPT_ABORT`.
     #[error("the server refused option {option} with {reply_type:#x}: {message}")]
     Refused { option: u32, reply_type: u32, message: String },
@@ -98,6 +104,8 @@ pub enum ClientStep {
     },
     /// Send the output (none after GO), then requests.
     Transmission(ClientNegotiated),
+    /// Nothing is left to send. The handshake of TLS is next, and [`ClientHandshake::secured`] within.
+    StartTls,
     /// Send the output, then close.
     Fatal(ClientError),
 }
@@ -114,7 +122,11 @@ pub struct ClientProgress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     Greeting,
-    Reply { option: u32 },
+    /// Nothing: the first option is to be sent.
+    Nothing,
+    Reply {
+        option: u32,
+    },
     ExportName,
 }
 
@@ -122,6 +134,7 @@ enum Awaited {
 #[derive(Debug)]
 pub struct ClientHandshake {
     config: ClientConfig,
+    starts_tls: bool,
     awaited: Awaited,
     no_zeroes: bool,
     replies: u32,
@@ -138,6 +151,7 @@ impl ClientHandshake {
     pub fn new(config: ClientConfig) -> Self {
         Self {
             config,
+            starts_tls: false,
             awaited: Awaited::Greeting,
             no_zeroes: false,
             replies: 0,
@@ -147,6 +161,23 @@ impl ClientHandshake {
             block_size: None,
             ended: None,
         }
+    }
+
+    /// Returns a handshake that ends with [`ClientStep::StartTls`], or fails.
+    #[must_use]
+    pub fn starting_tls() -> Self {
+        let config = ClientConfig {
+            export: String::new(),
+            style: ReplyStyle::Simple,
+            base_allocation: false,
+        };
+        Self { starts_tls: true, ..Self::new(config) }
+    }
+
+    /// Returns the handshake inside TLS that wants `config`. The client speaks first.
+    #[must_use]
+    pub fn secured(config: ClientConfig) -> Self {
+        Self { awaited: Awaited::Nothing, ..Self::new(config) }
     }
 
     /// Takes as many whole messages as `input` holds and appends the answers
@@ -175,6 +206,10 @@ impl ClientHandshake {
                 let bytes = input.get(..GREETING_BYTES).ok_or(GREETING_BYTES)?;
                 (GREETING_BYTES, self.handle_greeting(bytes, out))
             }
+            Awaited::Nothing => {
+                self.send_first(out);
+                (0, Ok(()))
+            }
             Awaited::ExportName => {
                 let zeroes = if self.no_zeroes { 0 } else { EXPORT_NAME_ZEROES };
                 let whole = 10 + zeroes;
@@ -197,7 +232,7 @@ impl ClientHandshake {
             }
         };
         if let Err(error) = result {
-            if matches!(error, ClientError::Refused { .. }) {
+            if matches!(error, ClientError::Refused { .. } | ClientError::NoTls) {
                 // A client that gives up MUST do it softly.
                 put_option(out, NBD_OPT_ABORT, &[]);
             }
@@ -213,6 +248,16 @@ impl ClientHandshake {
         }
         let offered = be16(bytes, 16);
         let fixed = offered & NBD_FLAG_FIXED_NEWSTYLE != 0;
+        if self.starts_tls {
+            // Without the flag of no zeroes, which the handshake inside TLS then need not know.
+            let flags = if fixed { NBD_FLAG_C_FIXED_NEWSTYLE } else { 0 };
+            out.extend_from_slice(&flags.to_be_bytes());
+            if !fixed {
+                return Err(ClientError::NoTls);
+            }
+            self.send(NBD_OPT_STARTTLS, &[], out);
+            return Ok(());
+        }
         self.no_zeroes = offered & NBD_FLAG_NO_ZEROES != 0;
         let mut flags = 0;
         if fixed {
@@ -222,13 +267,20 @@ impl ClientHandshake {
             flags |= NBD_FLAG_C_NO_ZEROES;
         }
         out.extend_from_slice(&flags.to_be_bytes());
+        match fixed {
+            false => self.send_export_name(out),
+            true => self.send_first(out),
+        }
+        Ok(())
+    }
+
+    /// Sends the first option that the configuration asks for.
+    fn send_first(&mut self, out: &mut Vec<u8>) {
         match self.config.style {
-            _ if !fixed => self.send_export_name(out),
             ReplyStyle::Simple => self.send_go(out),
             ReplyStyle::Structured => self.send(NBD_OPT_STRUCTURED_REPLY, &[], out),
             ReplyStyle::Extended => self.send(NBD_OPT_EXTENDED_HEADERS, &[], out),
         }
-        Ok(())
     }
 
     /// The length of the reply's data, if the header is one that can be here.
@@ -260,6 +312,8 @@ impl ClientHandshake {
     ) -> Result<(), ClientError> {
         let failed = reply_type & NBD_REP_FLAG_ERROR != 0;
         match (option, reply_type) {
+            (NBD_OPT_STARTTLS, NBD_REP_ACK) => self.ended = Some(ClientStep::StartTls),
+            (NBD_OPT_STARTTLS, _) if failed => return Err(ClientError::NoTls),
             (NBD_OPT_EXTENDED_HEADERS, NBD_REP_ACK) => {
                 self.style = ReplyStyle::Extended;
                 self.send_meta_context_or_go(out);

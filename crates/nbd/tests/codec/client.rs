@@ -6,7 +6,7 @@ use braid_nbd::client::{
     ReplyError, encode_request, parse_reply,
 };
 use braid_nbd::fuzz::sample_exports;
-use braid_nbd::handshake::{Handshake, Policy, Step};
+use braid_nbd::handshake::{Handshake, Policy, StartTls, Step};
 use braid_nbd::protocol::{
     BlockSize, Command, Extent, HeaderMode, NbdErrno, Negotiated, ReplyStyle,
 };
@@ -105,6 +105,56 @@ fn both_ends_agree_in_every_style() {
             assert_eq!(client.block_size, Some(BlockSize::default()));
             assert!(server.block_size_promised);
         }
+    }
+}
+
+#[test]
+fn tls_comes_before_every_option_and_not_without_the_server() {
+    let said = |greeting: &[u8], answer: &[u8]| {
+        let (mut client, mut out) = (ClientHandshake::starting_tls(), Vec::new());
+        let progress = client.advance(&[greeting, answer].concat(), &mut out);
+        (out, progress.step)
+    };
+    let asked = bytes(&[&[0, 0, 0, 1], &option(5, &[])]);
+    let acknowledged = option_reply(5, ACK, &[]);
+    assert_eq!(said(GREETING, &acknowledged), (asked.clone(), ClientStep::StartTls));
+    // Options of the server's before TLS are not looked at: they may come of an attacker on the way.
+    let more = [&acknowledged[..], &option_reply(7, ACK, &[])].concat();
+    assert_eq!(said(GREETING, &more), (asked.clone(), ClientStep::StartTls));
+    let ended = [&asked[..], &option(2, &[])].concat();
+    for refusal in [[0x80, 0, 0, 1], [0x80, 0, 0, 2]] {
+        let step = ClientStep::Fatal(ClientError::NoTls);
+        assert_eq!(said(GREETING, &option_reply(5, refusal, b"no")), (ended.clone(), step));
+    }
+    let (out, step) = said(b"NBDMAGICIHAVEOPT\x00\x02", &[]);
+    assert_eq!(step, ClientStep::Fatal(ClientError::NoTls));
+    assert_eq!(out[..4], [0; 4], "no flag that was not offered");
+}
+
+#[test]
+fn inside_tls_the_client_speaks_first() {
+    let policy = Policy { starttls: StartTls::Required, ..Policy::default() };
+    let (mut client, mut server) =
+        (ClientHandshake::starting_tls(), Handshake::new(sample_exports(), policy));
+    let (mut to_client, mut to_server) = (server.greeting().to_vec(), Vec::new());
+    while client.advance(&to_client, &mut to_server).step != ClientStep::StartTls {
+        to_client.clear();
+        server.advance(&to_server, &mut to_client);
+        to_server.clear();
+    }
+    let mut server = server.secured(sample_exports(), policy);
+    let mut client = ClientHandshake::secured(config("v0", ReplyStyle::Extended));
+    let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
+    loop {
+        let heard = client.advance(&to_client, &mut to_server);
+        to_client.drain(..heard.consumed);
+        if let ClientStep::Transmission(agreed) = heard.step {
+            assert_eq!((agreed.style, agreed.size_bytes), (ReplyStyle::Extended, 1 << 30));
+            return;
+        }
+        assert!(!to_server.is_empty(), "{:?}", heard.step);
+        let answered = server.advance(&to_server, &mut to_client);
+        to_server.drain(..answered.consumed);
     }
 }
 

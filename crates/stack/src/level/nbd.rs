@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   nbd(nbd://host:port/EXPORT)     nbd(nbd+unix:///EXPORT?socket=/path)     the default export has no name
+//!   nbd(nbds://host:port/EXPORT?tls-certificates=/DIR)                       TLS; a folder is named, never a key
 //! ```
 //!
 //! Deliberately absent: what a server offers, which is asked when the member is opened; credentials.
@@ -57,6 +58,9 @@ fn fault_of(uri: &str) -> Option<(usize, &'static str)> {
     if let Some(at) = uri.find(|c| !printable(c)) {
         return Some((at, "it has a space or a control character; write %20 for a space"));
     }
+    if uri.starts_with("nbds://") || uri.starts_with("nbds+unix://") {
+        return fault_of_tls(uri);
+    }
     if let Some(rest) = uri.strip_prefix("nbd+unix://") {
         if !rest.starts_with('/') && !rest.starts_with('?') {
             return Some((11, "a Unix socket has no host: nbd+unix:///EXPORT?socket=/PATH"));
@@ -70,13 +74,16 @@ fn fault_of(uri: &str) -> Option<(usize, &'static str)> {
     }
     let Some(rest) = uri.strip_prefix("nbd://") else {
         return Some(match uri.starts_with("nbds") {
-            true => (0, "TLS is not in this version; nbd:// and nbd+unix:// are"),
-            false => (0, "an address begins with nbd:// or nbd+unix://"),
+            true => (0, "an address with TLS begins with nbds:// or nbds+unix://"),
+            false => (0, "an address begins with nbd://, nbds://, nbd+unix:// or nbds+unix://"),
         });
     };
     let host = rest.split('/').next().unwrap_or_default();
     if let Some(at) = host.find('@') {
-        return Some((6 + at, "user names are for TLS, which is not in this version"));
+        return Some((
+            6 + at,
+            "user names are not known: with TLS, a client has the name of its certificate",
+        ));
     }
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, Some((6 + name.len() + 1, port))),
@@ -106,6 +113,25 @@ pub(super) fn deadline(args: &Args<'_>) -> Result<Latency, Fault> {
         true => Ok(given),
         false => Err(Fault::new(Problem::BadDeadline { given }, word.span)),
     }
+}
+
+/// Returns the fault of an address with TLS: that of the same address without, or that of its certificates.
+fn fault_of_tls(uri: &str) -> Option<(usize, &'static str)> {
+    const CERTIFICATES: &str = "tls-certificates=";
+    let missing = "it names no certificates: ?tls-certificates=/DIR, a folder with ca-cert.pem";
+    let end = uri.find('?').unwrap_or(uri.len());
+    let is_unix = uri.starts_with("nbds+unix");
+    let plain = format!("nbd{}", if is_unix { &uri[4..] } else { &uri[4..end] });
+    if let Some((at, why)) = fault_of(&plain) {
+        return Some((at + 1, why));
+    }
+    let Some(at) = uri.find(CERTIFICATES).filter(|at| uri[..*at].ends_with(['?', '&'])) else {
+        return Some((uri.len(), missing));
+    };
+    let folder = &uri[at + CERTIFICATES.len()..];
+    let is_absolute = folder.starts_with('/') || folder.starts_with("%2F");
+    (!is_absolute)
+        .then_some((at + CERTIFICATES.len(), "the folder of certificates does not begin with /"))
 }
 
 impl Level for Nbd {
@@ -147,5 +173,33 @@ impl fmt::Display for Nbd {
             f.write_str(", flush=missing")?;
         }
         f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fault_of;
+
+    #[test]
+    fn addresses_with_tls_name_a_folder_and_faults_have_their_place() {
+        for uri in [
+            "nbds://nas/x?tls-certificates=/c",
+            "nbds://[::1]:9/?tls-hostname=nas&tls-certificates=/c",
+            "nbds+unix:///x?socket=/s&tls-certificates=/c",
+        ] {
+            assert_eq!(fault_of(uri), None, "{uri}");
+        }
+        for (uri, at) in [
+            ("nbds://nas/x", 12),
+            ("nbds://nas/x?tls-certificates=c", 30),
+            ("nbds://nas/x?not-tls-certificates=/c", 36),
+            ("nbds://:9/x?tls-certificates=/c", 7),
+            ("nbds://nas:0/x?tls-certificates=/c", 11),
+            ("nbds+unix:///x?tls-certificates=/c", 34),
+            ("nbds+unix:///x?socket=s&tls-certificates=/c", 22),
+            ("nbdsx://nas", 0),
+        ] {
+            assert_eq!(fault_of(uri).map(|(at, _)| at), Some(at), "{uri}");
+        }
     }
 }

@@ -8,10 +8,11 @@
 //! An inbox may grow, when a receive has filled it: a connection that has little to say holds little memory.
 
 use braid_mem::{Buf, Pool};
-
 use braid_uring::Stream;
 
-pub(crate) struct Inbox {
+/// Memory for received bytes, and the bytes in it that are not parsed yet.
+#[derive(Debug)]
+pub struct Inbox {
     /// Absent while a receive has it.
     buf: Option<Buf>,
     start: usize,
@@ -23,12 +24,14 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn new(buf: Buf) -> Inbox {
+    /// Makes an empty inbox of `buf`.
+    pub fn new(buf: Buf) -> Inbox {
         Inbox { buf: Some(buf), start: 0, end: 0, drained: false, growing: None }
     }
 
-    /// The same, which grows to `len` bytes of `pool` while less than half of that is in use.
-    pub(crate) fn growing_to(self, len: usize, pool: Pool) -> Inbox {
+    /// Returns it so that it grows to `len` bytes of `pool` while less than half of that is in use.
+    #[must_use]
+    pub fn growing_to(self, len: usize, pool: Pool) -> Inbox {
         Inbox { growing: Some((len, pool)), ..self }
     }
 
@@ -47,18 +50,18 @@ impl Inbox {
 
     /// Returns the bytes that wait to be parsed.
     #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.buf.as_ref().map_or(&[], |buf| &buf[self.start..self.end])
     }
 
     /// Returns true if bytes wait to be parsed, also while a receive has the buffer.
-    pub(crate) fn has_unparsed(&self) -> bool {
+    pub fn has_unparsed(&self) -> bool {
         self.start < self.end
     }
 
     /// Marks the first `count` bytes as parsed.
     #[inline]
-    pub(crate) fn consume(&mut self, count: usize) {
+    pub fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end);
     }
@@ -67,7 +70,7 @@ impl Inbox {
     ///
     /// # Panics
     /// If there are more than were received at once.
-    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+    pub fn put_back(&mut self, bytes: &[u8]) {
         let buf = self.buf.as_mut().expect("no receive is under way");
         buf[..bytes.len()].copy_from_slice(bytes);
         (self.start, self.end) = (0, bytes.len());
@@ -100,7 +103,7 @@ impl Inbox {
     }
 
     /// Takes back the buffer with `count` more bytes in it.
-    pub(crate) fn received(&mut self, buf: Buf, count: usize) {
+    pub fn received(&mut self, buf: Buf, count: usize) {
         self.end += count;
         self.drained = self.end < buf.len();
         self.buf = Some(buf);
