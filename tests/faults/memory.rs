@@ -181,7 +181,7 @@ fn requests_of_every_size_and_depth_take_no_page_fault() {
         {
             let fio = Tool::new("fio").args(["--name=x", "--direct=1", "--ioengine=libaio"]);
             let fio = fio.args(["--time_based", "--runtime=1", "--size=24M"]);
-            let fio = fio.arg(format!("--filename={}", volume.device()));
+            let fio = fio.arg(format!("--filename={}", volume.device().display()));
             let fio = fio.arg(format!("--rw={kind}")).arg(format!("--bs={block}"));
             fio.arg(format!("--iodepth={depth}")).limit(PATIENCE).run().ok();
         }
