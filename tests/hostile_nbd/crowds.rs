@@ -9,6 +9,10 @@ use braid_nbd::protocol::constants::*;
 use crate::common::{Client, KIB, MIB, RawClient, Scratch, Volume, drivers};
 use crate::{STACK, header};
 
+/// Memory with which one shard has places for 256 connections: 44 MiB for requests, a quarter of the rest for connections
+/// of 48 KiB beyond the first 16.
+const FOR_256: &str = "91904K";
+
 /// Memory of the volume's process, in bytes.
 fn resident_bytes(volume: &Volume) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", volume.pid())).unwrap();
@@ -186,7 +190,7 @@ fn connections_that_say_nothing_make_room() {
 fn idle_clients_make_room_and_the_log_says_so() {
     for driver in drivers() {
         let scratch = Scratch::new();
-        let volume = scratch.serve(STACK, &["--io", driver, "--shards", "1"]);
+        let volume = scratch.serve(STACK, &["--io", driver, "--shards", "1", "--memory", FOR_256]);
         let mut working = volume.client();
         let idle: Vec<Client> = (0..255).map(|_| volume.client()).collect();
         working.read(0, 512).expect("a read is answered");
@@ -208,7 +212,7 @@ fn idle_clients_make_room_and_the_log_says_so() {
 #[test]
 fn a_client_is_told_that_there_is_no_room_where_all_work() {
     let scratch = Scratch::new();
-    let volume = scratch.serve(STACK, &["--shards", "1"]);
+    let volume = scratch.serve(STACK, &["--shards", "1", "--memory", FOR_256]);
     let mut admitted: Vec<Client> = (0..256).map(|_| volume.client()).collect();
     let socket = volume.socket().to_owned();
     let told = std::thread::spawn(move || {
@@ -223,6 +227,20 @@ fn a_client_is_told_that_there_is_no_room_where_all_work() {
     let (reply, text) = told.join().unwrap();
     assert_eq!(reply, NBD_REP_ERR_POLICY);
     assert!(String::from_utf8_lossy(&text).contains("as many clients as there may be"));
+}
+
+/// Each has 64 KiB of what it sent in the server, as far as there is memory, and none is turned away.
+#[test]
+fn connections_are_limited_by_memory_not_by_number() {
+    let scratch = Scratch::new();
+    let volume = scratch.serve(STACK, &["--shards", "1"]);
+    let before = resident_bytes(&volume);
+    let mut clients: Vec<Client> = (0..300).map(|_| volume.client()).collect();
+    let idle = resident_bytes(&volume) - before;
+    assert!(idle < 300 * 64 * KIB, "{} KiB for a connection", idle / KIB / 300);
+    for client in &mut clients {
+        client.read(0, 512).expect("each has its place");
+    }
 }
 
 #[test]
@@ -241,7 +259,8 @@ fn bad_connections_do_not_fill_the_log() {
 #[test]
 fn more_clients_than_there_is_room_for_are_counted() {
     let scratch = Scratch::new();
-    let volume = scratch.up(STACK, &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let options = ["--name", "v", "--attach", "none", "--shards", "1", "--memory", FOR_256];
+    let volume = scratch.up(STACK, &options);
     let mut admitted: Vec<Client> = (0..300).map(|_| volume.client()).collect();
     for client in &mut admitted[300 - 256..] {
         client.read(0, 512).expect("a client that came later has the place of an idle one");
