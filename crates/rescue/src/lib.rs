@@ -36,7 +36,7 @@ pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
 pub use patient::{Fingerprint, Patient, PatientError};
 pub use solve::{
-    Agreement, Answer, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
-    Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve,
+    Agreement, Answer, Check, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
+    Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve, solve_by_files,
 };
 pub use verified::{BadFile, Checked, Compared, MemberRow, Outcome, Sampled, Verdict, Verified};

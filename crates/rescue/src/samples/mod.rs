@@ -22,6 +22,7 @@ mod packed;
 mod pictures;
 mod places;
 mod sqlite;
+mod walked;
 mod zip;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,7 @@ use braid_seed::Rng;
 
 pub use fuzz_target::fuzz_samples;
 pub use places::Places;
+pub use walked::{Witnesses, witnesses};
 
 /// The most bytes that one file is unpacked to.
 pub const MOST_UNPACKED: u64 = 256 << 20;

@@ -96,6 +96,8 @@ pub struct Hypothesis {
     pub(super) impossible: u32,
     /// Agreement of content with redundancy, in rows that were sampled.
     pub agreement: Agreement,
+    /// Files that are whole, and files that are not, where their own checksums were asked: (0, 0) if they were not.
+    pub files: (u32, u32),
     /// Members without a role.
     pub left_over: Vec<LeftOver>,
     /// False if more members are missing than the redundancy allows.

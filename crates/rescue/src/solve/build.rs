@@ -174,6 +174,7 @@ fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis
         not_in_parity: 0,
         impossible: 0,
         agreement: Agreement::default(),
+        files: (0, 0),
         left_over: Vec::new(),
         is_readable: true,
         map,

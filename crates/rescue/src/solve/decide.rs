@@ -13,10 +13,10 @@ use super::question::{Question, Rows};
 use super::room::has_room;
 
 /// Share of the first score from which on another hypothesis leaves the question open.
-const TOO_NEAR: f64 = 0.95;
+pub(super) const TOO_NEAR: f64 = 0.95;
 /// Places that have to be satisfied for any decision, and for one seat.
 const LEAST_PLACES: u32 = 8;
-const LEAST_OF_SEAT: u32 = 3;
+pub(super) const LEAST_OF_SEAT: u32 = 3;
 /// Places that another hypothesis has to lose for it to be far although its score is near.
 const LEAST_LOST: usize = 10;
 const LEAST_IF_PARITY_HOLDS: u32 = 2;
@@ -155,7 +155,7 @@ fn undecided(mut alternatives: Vec<Hypothesis>, would_decide: Vec<String>) -> An
 }
 
 /// Bytes of the structure over which content is compared: all of it, or as much as the smallest member has.
-fn extent(hypothesis: &Hypothesis, question: &Question, size: Option<u64>) -> u64 {
+pub(super) fn extent(hypothesis: &Hypothesis, question: &Question, size: Option<u64>) -> u64 {
     let rest = |seat: &Seat| question.sizes[seat.member].saturating_sub(seat.data_offset);
     let least = hypothesis.seats.iter().flatten().map(rest).min().unwrap_or(0);
     size.unwrap_or(least)
@@ -269,12 +269,12 @@ fn drop_liar(hypothesis: &mut Hypothesis, evidence: &Evidence, content: &Content
 }
 
 /// True if redundancy differs from content.
-fn is_refuted(hypothesis: &Hypothesis) -> bool {
+pub(super) fn is_refuted(hypothesis: &Hypothesis) -> bool {
     hypothesis.agreement.differ > hypothesis.agreement.agree
 }
 
 /// True if redundancy agrees with content.
-fn holds(hypothesis: &Hypothesis) -> bool {
+pub(super) fn holds(hypothesis: &Hypothesis) -> bool {
     let Agreement { agree, differ } = hypothesis.agreement;
     agree >= LEAST_PLACES && differ * 4 <= agree
 }
@@ -347,7 +347,11 @@ fn doubts(
     doubts
 }
 
-fn left_over(hypothesis: &Hypothesis, question: &Question, evidence: &Evidence) -> Vec<LeftOver> {
+pub(super) fn left_over(
+    hypothesis: &Hypothesis,
+    question: &Question,
+    evidence: &Evidence,
+) -> Vec<LeftOver> {
     let mut has_evidence = vec![false; question.sizes.len()];
     for place in &evidence.places {
         evidence.sightings(place).iter().for_each(|sighting| has_evidence[sighting.member] = true);

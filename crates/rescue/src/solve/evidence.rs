@@ -7,10 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::question::Question;
+use crate::Clue;
 
 /// Places that are kept, and those of them that a first look over all patterns takes into account.
 const MOST_PLACES: usize = 6000;
 const FIRST_LOOK: usize = 600;
+/// Bytes that a clue has at most, and clues before a place that may cover it.
+const LONGEST: u64 = 4096;
+const MOST_BEFORE: usize = 64;
 
 /// A byte of a structure that at least one clue names.
 #[derive(Clone, Debug)]
@@ -42,19 +46,30 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Gathers the clues of a question. Clues of members or anchors that are not there are ignored.
+    /// Gathers the clues of a question. A clue that covers the place of another is a sighting of it. Clues of members or anchors that are not there are ignored.
     pub(super) fn new(question: &Question) -> Evidence {
+        let is_known = |clue: &&Clue| {
+            clue.member < question.sizes.len()
+                && clue.anchor < question.anchors.len()
+                && clue.place < super::map::BOUNDLESS
+        };
+        let mut clues: Vec<&Clue> = question.clues.iter().filter(is_known).collect();
+        clues.sort_unstable_by_key(|clue| (clue.anchor, clue.place, clue.member, clue.at));
         let mut by_place: BTreeMap<(u64, usize, u64), Vec<Sighting>> = BTreeMap::new();
-        for clue in &question.clues {
-            let is_known =
-                clue.member < question.sizes.len() && clue.anchor < question.anchors.len();
-            if is_known && clue.place < super::map::BOUNDLESS {
-                let key = (scatter(clue.place), clue.anchor, clue.place);
-                by_place
-                    .entry(key)
-                    .or_default()
-                    .push(Sighting { member: clue.member, at: clue.at });
-            }
+        for (index, clue) in clues.iter().enumerate() {
+            let key = (scatter(clue.place), clue.anchor, clue.place);
+            let seen = by_place.entry(key).or_default();
+            seen.push(Sighting { member: clue.member, at: clue.at });
+            // Neighbours are one clue, while copies of them in a journal are several.
+            let before = clues[..index].iter().rev();
+            let near = before
+                .take(MOST_BEFORE)
+                .take_while(|one| one.anchor == clue.anchor && clue.place - one.place < LONGEST);
+            let covers = near.filter(|one| clue.place - one.place < u64::from(one.length));
+            seen.extend(covers.map(|one| {
+                let at = one.at + (clue.place - one.place);
+                Sighting { member: one.member, at }
+            }));
         }
         let mut evidence = Evidence {
             places: Vec::new(),

@@ -4,6 +4,7 @@
 //!   clues ──▶ evidence ──▶ vote, for each pattern ──▶ assign ──▶ build ──▶ judge ──▶ decide ──▶ an answer
 //!             places          role, member, offset    seats               places satisfied,
 //!                                                                         contradicted, once each
+//!   files of a volume ───────────────────────────────────────▶ those that are whole with one answer alone
 //!   content ─────────────────────────────────────────────▶ rows that agree with parity, or differ
 //! ```
 //!
@@ -11,9 +12,10 @@
 //! members can be: an array of 24 members is solved as fast as one of 4.
 //!
 //! Invariants
-//! * An answer is `Decided` only if no hypothesis that leads to other content has 95 % of its score.
+//! * An answer is `Decided` only if no hypothesis that leads to other content has 95 % of its score, or if files are whole
+//!   with it and with no such other one.
 //! * Each place of the array counts once, and members' contradictions count against a hypothesis.
-//! * Nothing here knows formats of file systems: clues come from `evidence`, content from the caller.
+//! * Nothing here knows formats of file systems: clues come from `evidence`, content and files from the caller.
 
 mod answer;
 mod assign;
@@ -24,6 +26,7 @@ mod decide;
 mod equal;
 mod evidence;
 mod expression;
+mod files;
 mod fill;
 mod fit;
 mod judge;
@@ -37,6 +40,7 @@ mod vote;
 
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
 pub use expression::Named;
+pub use files::Check;
 pub use fit::{Given, contradicted};
 pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
@@ -52,6 +56,17 @@ const BASES: [u64; 4] = [0, 1 << 20, 63 * 512, 2 << 20];
 /// Solves a question. Content is asked of `rows`, in some thousands of reads of a sector.
 #[must_use]
 pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
+    solved(question, rows, None)
+}
+
+/// Solves a question as [`solve`]. What blocks and parity leave open, files may decide that are whole with one answer and
+/// with no other: `check` finds them in a volume.
+#[must_use]
+pub fn solve_by_files(question: &Question, rows: &dyn Rows, check: Check<'_>) -> Answer {
+    solved(question, rows, Some(check))
+}
+
+fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Answer {
     let evidence = Evidence::new(question);
     let Some(anchor) = evidence.main_anchor() else {
         let more = "blocks of a file system: scan more of the members".to_owned();
@@ -82,6 +97,15 @@ pub fn solve(question: &Question, rows: &dyn Rows) -> Answer {
     match reshape::find(&grounds, rows, &found) {
         Some(Ok(reshape)) => Answer::Reshaping(Box::new(reshape)),
         Some(Err(meeting)) => decide::meeting(found, &meeting),
-        None => decide::decide(question, rows, &evidence, found, anchor),
+        None => {
+            let raw = check.map(|check| (check, found.clone()));
+            match (decide::decide(question, rows, &evidence, found, anchor), raw) {
+                (answer @ Answer::Undecided { .. }, Some((check, raw))) => {
+                    let open = files::Open { question, rows, evidence: &evidence, anchor, check };
+                    open.decide(raw).unwrap_or(answer)
+                }
+                (answer, _) => answer,
+            }
+        }
     }
 }

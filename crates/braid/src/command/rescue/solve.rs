@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use braid_level::layout;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
-    solve as solved,
+    samples::witnesses, solve_by_files,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -25,7 +25,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let mut gathered = gather(&sources, ALL);
     gathered.question.fixed = fixed(arguments)?;
     let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
-    let answer = solved(&gathered.question, &rows);
+    let answer = solve_by_files(&gathered.question, &rows, &witnesses);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
     let mut found = hypotheses::of(&answer, &named);
     hypotheses::store(&case, &arguments.case, &mut found)?;
@@ -158,7 +158,7 @@ impl Report<'_> {
                     println!(
                         "  {role:>4}  {:width$}  {offset:>12}  {}",
                         label(seat.member),
-                        support(seat)
+                        support(seat, one.files.0)
                     );
                 }
             }
@@ -175,6 +175,10 @@ impl Report<'_> {
             all => {
                 println!("; of {all} rows compared, {} agree with parity or copies.", rows.agree)
             }
+        }
+        let (whole, damaged) = one.files;
+        if whole + damaged > 0 {
+            println!("  {whole} files have the checksums that they must, {damaged} do not.");
         }
         if !one.is_readable {
             println!("  More members are missing than the level can bear: it cannot be read.");
@@ -217,8 +221,9 @@ impl Report<'_> {
 }
 
 /// The support of a seat in a few words.
-fn support(seat: &braid_rescue::Seat) -> String {
+fn support(seat: &braid_rescue::Seat, files: u32) -> String {
     let mut text = match seat.satisfied {
+        0 if seat.is_verified && files > 0 => "files are whole with it".to_owned(),
         0 if seat.is_verified => "redundancy predicts its content".to_owned(),
         0 => "none of its own".to_owned(),
         count => format!("{count} blocks"),

@@ -1,0 +1,357 @@
+//! Files as evidence, where blocks and parity leave roles open.
+//!
+//! ```text
+//!   a hypothesis    m3  m0   -   -      two roles of which no block says anything
+//!   its fillings    m3  m0  m1  m2      each order of the members that are left
+//!                   m3  m0  m2  m1
+//!                    └── a volume ──▶ names ──▶ extents ──▶ files whose own checksums are right, or wrong
+//! ```
+//!
+//! A small array has its metadata on few members, but files on all. With members in a wrong order their checksums
+//! are wrong, or their beginnings are not what they are.
+//!
+//! Invariants
+//! * All fillings of all hypotheses that explain nearly as many blocks are tried, or none is believed: first those that
+//!   have a member in each role, then the others.
+//! * A member without blocks needs whole files on it, or parity that agrees.
+//! * A filling is believed only if each one with other content has much fewer whole files.
+
+use std::io;
+use std::ops::Range;
+
+use braid_files::ReadAt;
+
+use super::answer::{Answer, Hypothesis, Seat};
+use super::build::suffices;
+use super::content::{Content, agreement};
+use super::decide::{LEAST_OF_SEAT, TOO_NEAR, extent, holds, is_refuted, left_over};
+use super::equal::have_same_content;
+use super::evidence::Evidence;
+use super::judge::{judge, position, seat_of};
+use super::question::{Question, Rows};
+use super::room::has_room;
+use crate::samples::Witnesses;
+
+/// Finds files in a volume, and checks them.
+pub type Check<'a> = &'a dyn Fn(&dyn ReadAt) -> Witnesses;
+
+/// Fillings that are tried. The orders of five members are 120.
+const MOST_FILLINGS: usize = 1000;
+/// Those that are listed, at most.
+const MOST_LISTED: usize = 100_000;
+/// Share of the best score, as a fraction, from which on a hypothesis is tried.
+const NEAR: (i64, i64) = (9, 10);
+/// Whole files that a decision needs, in all and on each member without blocks.
+const LEAST_FILES: usize = 8;
+const LEAST_ON_SEAT: usize = 3;
+/// Damaged ones that it bears, as a divisor of the whole ones: files that were open when the array failed.
+const MOST_BAD: u32 = 16;
+/// Bytes that no chunk divides.
+const UNIT: u64 = 4096;
+const SECTOR: usize = 512;
+
+/// A question that is still open.
+pub(super) struct Open<'a> {
+    pub question: &'a Question,
+    pub rows: &'a dyn Rows,
+    pub evidence: &'a Evidence,
+    pub anchor: usize,
+    pub check: Check<'a>,
+}
+
+/// A filling with the files that were found.
+struct Tried {
+    hypothesis: Hypothesis,
+    witnesses: Witnesses,
+    /// Files that may be wrong.
+    bad: u32,
+}
+
+impl Open<'_> {
+    /// Decides with the hypotheses `found`, the best of which is first; `None` if files do not decide.
+    pub(super) fn decide(&self, mut found: Vec<Hypothesis>) -> Option<Answer> {
+        let best = found.first()?.score();
+        found.retain(|one| one.score() * NEAR.1 >= best * NEAR.0 && self.is_candidate(one));
+        let mut fillings = Vec::new();
+        found.iter().for_each(|one| self.fill(one, &mut fillings));
+        if fillings.len() > MOST_LISTED {
+            return None;
+        }
+        let (whole, rest): (Vec<Hypothesis>, Vec<Hypothesis>) =
+            fillings.into_iter().partition(|one| one.missing() == 0);
+        self.decide_among(whole).or_else(|| self.decide_among(rest))
+    }
+
+    fn decide_among(&self, fillings: Vec<Hypothesis>) -> Option<Answer> {
+        if fillings.len() > MOST_FILLINGS {
+            return None;
+        }
+        let content = Content::new(self.rows);
+        let mut tried = Vec::new();
+        for mut hypothesis in fillings {
+            judge(&mut hypothesis, self.evidence, self.question);
+            hypothesis.agreement = agreement(&hypothesis, self.evidence, &content);
+            if !is_refuted(&hypothesis) {
+                tried.push(self.tried(hypothesis));
+            }
+        }
+        let rank = |one: &Tried| (one.witnesses.good.len(), one.hypothesis.score());
+        tried.sort_by_key(|one| std::cmp::Reverse(rank(one)));
+        self.judge(&tried)
+    }
+
+    /// True if a hypothesis can be filled: its data begin at one byte on all members, and it has no other lengths.
+    fn is_candidate(&self, one: &Hypothesis) -> bool {
+        let mut seats = one.seats.iter().flatten();
+        let Some(first) = seats.clone().next() else { return false };
+        one.map.sections() == 1
+            && has_room(one, self.question, self.anchor)
+            && seats.all(|seat| seat.length.is_none() && seat.data_offset == first.data_offset)
+    }
+
+    /// Adds all fillings of a hypothesis: members for roles without blocks, so that it can be read.
+    fn fill(&self, one: &Hypothesis, fillings: &mut Vec<Hypothesis>) {
+        let mut open = one.clone();
+        for seat in &mut open.seats {
+            let has_blocks = |seat: &Seat| {
+                let support = seat.satisfied + seat.echoes;
+                support >= LEAST_OF_SEAT && support >= 2 * seat.runner_up && seat.contradicted == 0
+            };
+            *seat = seat.filter(has_blocks);
+        }
+        let Some(offset) = one.seats.iter().flatten().map(|seat| seat.data_offset).next() else {
+            return;
+        };
+        let is_free =
+            |member: &usize| seat_of(&open, *member).is_none() && !self.evidence.is_clone(*member);
+        let free: Vec<Seat> = (0..self.question.sizes.len())
+            .filter(is_free)
+            .map(|member| Seat::new(member, offset))
+            .collect();
+        self.fill_from(0, &mut open, &free, fillings);
+    }
+
+    fn fill_from(
+        &self,
+        role: usize,
+        open: &mut Hypothesis,
+        free: &[Seat],
+        fillings: &mut Vec<Hypothesis>,
+    ) {
+        if fillings.len() > MOST_LISTED {
+            return;
+        }
+        let Some(role) = (role..open.seats.len()).find(|role| open.seats[*role].is_none()) else {
+            fillings.push(open.clone());
+            return;
+        };
+        for (index, seat) in free.iter().enumerate() {
+            let mut rest = free.to_vec();
+            rest.remove(index);
+            open.seats[role] = Some(*seat);
+            self.fill_from(role + 1, open, &rest, fillings);
+        }
+        open.seats[role] = None;
+        // Only as many stay missing as there are too few members.
+        let empty = open.seats.iter().filter(|seat| seat.is_none()).count();
+        if free.len() < empty && suffices_with(open, role, free.len()) {
+            self.fill_from(role + 1, open, free, fillings);
+        }
+    }
+
+    fn tried(&self, mut hypothesis: Hypothesis) -> Tried {
+        let content = Content::new(self.rows);
+        let base = hypothesis.bases[self.anchor].unwrap_or(0);
+        let size = extent(&hypothesis, self.question, self.question.anchors[self.anchor].size);
+        let volume = Volume { hypothesis: &hypothesis, rows: self.rows, content, base, size };
+        let witnesses = (self.check)(&volume);
+        let bad = witnesses.bad + witnesses.lost;
+        hypothesis.files = (u32::try_from(witnesses.good.len()).unwrap_or(u32::MAX), bad);
+        Tried { hypothesis, witnesses, bad }
+    }
+
+    /// Decides for the first, if it is good enough and no other content is near.
+    fn judge(&self, tried: &[Tried]) -> Option<Answer> {
+        let best = tried.first()?;
+        let good = best.witnesses.good.len();
+        let size = extent(&best.hypothesis, self.question, self.question.anchors[self.anchor].size);
+        let is_same = |one: &Hypothesis| {
+            have_same_content(&best.hypothesis, one, self.evidence, self.anchor, size)
+        };
+        let is_whole = |one: &Hypothesis| {
+            holds(one) || self.on_seats(best).into_iter().all(|count| count >= LEAST_ON_SEAT)
+        };
+        // The next one has the most of those behind it.
+        let mut others = tried.iter().skip(1).take_while(|one| !one.witnesses.good.is_empty());
+        let second = others.find(|one| !is_same(&one.hypothesis));
+        let second = second.map_or(0, |one| one.witnesses.good.len());
+        let is_far = second + LEAST_FILES / 2 <= good && second * 4 <= good * 3;
+        if good < LEAST_FILES || best.bad * MOST_BAD > good as u32 || !is_far {
+            return None;
+        }
+        if !is_whole(&best.hypothesis) {
+            return None;
+        }
+        let mut first = Box::new(best.hypothesis.clone());
+        for seat in first.seats.iter_mut().flatten() {
+            seat.is_verified = true;
+        }
+        first.is_readable = suffices(&first);
+        first.left_over = left_over(&first, self.question, self.evidence);
+        let second = (second as f64 / good as f64).min(TOO_NEAR - 0.01);
+        first.is_readable.then_some(Answer::Decided { first, rest: Vec::new(), second })
+    }
+
+    /// For each member without blocks of its own, the number of whole files that have bytes on it.
+    fn on_seats(&self, tried: &Tried) -> Vec<usize> {
+        let one = &tried.hypothesis;
+        let base = one.bases[self.anchor].unwrap_or(0);
+        let mut counts = vec![0; one.seats.len()];
+        let mut spots = Vec::new();
+        for file in &tried.witnesses.good {
+            let mut on = vec![false; counts.len()];
+            for at in
+                file.iter().flat_map(|range: &Range<u64>| range.clone().step_by(UNIT as usize))
+            {
+                one.map.spots(base + at, &mut spots);
+                spots.iter().for_each(|spot| on[spot.role] = true);
+            }
+            counts.iter_mut().zip(on).for_each(|(count, on)| *count += usize::from(on));
+        }
+        let seats = one.seats.iter().zip(counts);
+        let without = seats.filter(|(seat, _)| {
+            seat.is_some_and(|seat| seat.satisfied + seat.echoes < LEAST_OF_SEAT)
+        });
+        without.map(|(_, count)| count).collect()
+    }
+}
+
+/// True if the array can be read with `role` missing, and with `members` in other roles without one.
+fn suffices_with(open: &Hypothesis, role: usize, members: usize) -> bool {
+    let mut with = open.clone();
+    let behind = (role + 1..with.seats.len()).filter(|role| open.seats[*role].is_none());
+    for role in behind.take(members) {
+        with.seats[role] = Some(Seat::new(0, 0));
+    }
+    suffices(&with)
+}
+
+/// The structure of a hypothesis, as a volume.
+struct Volume<'a> {
+    hypothesis: &'a Hypothesis,
+    rows: &'a dyn Rows,
+    content: Content<'a>,
+    base: u64,
+    size: u64,
+}
+
+impl Volume<'_> {
+    /// Bytes of the array, which lie in one [`UNIT`].
+    fn unit(&self, at: u64, length: usize) -> Option<Vec<u8>> {
+        let mut spots = Vec::new();
+        self.hypothesis.map.spots(at, &mut spots);
+        let seated =
+            spots.iter().filter_map(|spot| Some((spot, self.hypothesis.seats[spot.role]?)));
+        for (spot, seat) in seated {
+            let place = position(self.hypothesis, &seat, *spot)?;
+            if let Some(bytes) = self.rows.read(seat.member, place, length) {
+                return Some(bytes);
+            }
+        }
+        let known: Vec<bool> = self.hypothesis.seats.iter().map(Option::is_some).collect();
+        let (first, end) = (at / SECTOR as u64, (at + length as u64).div_ceil(SECTOR as u64));
+        let mut bytes = Vec::new();
+        for sector in first..end {
+            self.hypothesis.map.spots(sector * SECTOR as u64, &mut spots);
+            bytes.extend(self.content.predict(self.hypothesis, &known, *spots.first()?)?);
+        }
+        let from = (at - first * SECTOR as u64) as usize;
+        bytes.get(from..from + length).map(<[u8]>::to_vec)
+    }
+}
+
+impl ReadAt for Volume<'_> {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            let at = self.base + offset + done as u64;
+            let length = (UNIT - at % UNIT).min((buf.len() - done) as u64) as usize;
+            let bytes = self.unit(at, length).ok_or(io::ErrorKind::UnexpectedEof)?;
+            buf[done..done + length].copy_from_slice(&bytes);
+            done += length;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Anchor, Clue, Structure};
+
+    const CHUNK: u64 = 64 << 10;
+    const SIZE: u64 = 4 << 20;
+    /// The member of each role of a raid0.
+    const ORDER: [usize; 4] = [2, 0, 3, 1];
+
+    /// Each unit of the array has its own number, so a file is whole if its units have theirs.
+    fn read(member: usize, at: u64, length: usize) -> Option<Vec<u8>> {
+        let role = ORDER.iter().position(|one| *one == member)? as u64;
+        let unit = |row: u64| (row / CHUNK * 4 + role) * CHUNK / UNIT + row % CHUNK / UNIT;
+        let byte = |at: u64| unit(at).to_le_bytes()[(at % 8) as usize];
+        (at + length as u64 <= SIZE).then(|| (at..at + length as u64).map(byte).collect())
+    }
+
+    fn check(volume: &dyn ReadAt) -> Witnesses {
+        let mut found = Witnesses::default();
+        for start in (0..40).map(|file| file * 23 * UNIT) {
+            let is_own = |at: &u64| {
+                let mut number = [0; 8];
+                volume.read_at(*at, &mut number).is_ok() && u64::from_le_bytes(number) == at / UNIT
+            };
+            match [start, start + UNIT].iter().all(is_own) {
+                true => found.good.push(std::iter::once(start..start + 2 * UNIT).collect()),
+                false => found.bad += 1,
+            }
+        }
+        found
+    }
+
+    /// Blocks that say where they belong, on two members alone.
+    fn question() -> Question {
+        let anchor = Anchor { structure: Structure::Ext, uuid: [1; 16], size: Some(4 * SIZE) };
+        let clue = |(role, chunk): (usize, u64)| {
+            let at = chunk * CHUNK + chunk % 5 * UNIT;
+            let place = (chunk * 4 + role as u64) * CHUNK + chunk % 5 * UNIT;
+            Clue { member: ORDER[role], at, anchor: 0, place, length: 4096 }
+        };
+        let clues = (0..40).flat_map(|chunk| [(0, chunk), (2, chunk)]).map(clue).collect();
+        Question { sizes: vec![SIZE; 4], anchors: vec![anchor], clues, ..Question::default() }
+    }
+
+    #[test]
+    fn members_without_blocks_have_the_roles_with_which_files_are_whole() {
+        let question = question();
+        let Answer::Decided { first, .. } = super::super::solve_by_files(&question, &read, &check)
+        else {
+            panic!("files decide");
+        };
+        let members: Vec<_> = first.seats.iter().flatten().map(|seat| seat.member).collect();
+        assert_eq!((members.as_slice(), first.files), (&ORDER[..], (40, 0)));
+        let none = |_: &dyn ReadAt| Witnesses::default();
+        let answer = super::super::solve_by_files(&question, &read, &none);
+        assert!(matches!(answer, Answer::Undecided { .. }));
+        // The file system is whole on the members with blocks alone: nothing tells the others apart.
+        let few = |volume: &dyn ReadAt| {
+            let mut found = check(volume);
+            found.good.retain(|file| (file[0].start / CHUNK).is_multiple_of(2));
+            Witnesses { bad: 0, ..found }
+        };
+        let answer = super::super::solve_by_files(&question, &read, &few);
+        assert!(matches!(answer, Answer::Undecided { .. }));
+    }
+}
