@@ -74,8 +74,9 @@ pub enum Canary {
     OlderHeadLeftOut,
     /// A pass takes the memory for its copies one by one, and holds some while it waits for more.
     MemoryInParts,
-    /// A write that a member failed completes before other shards know that reads must not use the member. Only a directed
-    /// test finds this: a read must begin and end between the answer and the news of it.
+    /// A resync skips what is a hole on one member only.
+    HoleOfOneMember,
+    /// A write that a member failed completes before other shards know that reads must not use the member.
     ShardsNotWaitedFor,
     /// A member being filled has a vote in a repair of copies. Only a directed test finds this: no seed draws two
     /// members that return with the same old content while a window waits for its lock.
@@ -118,6 +119,8 @@ impl Canary {
         Canary::HalfTakenBack,
         Canary::OlderHeadLeftOut,
         Canary::MemoryInParts,
+        Canary::HoleOfOneMember,
+        Canary::ShardsNotWaitedFor,
     ];
 
     /// Returns the name in reports: the name in the source.

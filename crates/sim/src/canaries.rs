@@ -12,7 +12,7 @@ use braid_engine::canary::{Canary, plant};
 use braid_md::Level;
 
 use crate::campaign::{run_scenario, run_seed};
-use crate::draw::{CLOCKS, HALVES, HANGS, MEMORY, ORDERS, WIDE, WORLDS};
+use crate::draw::{CLOCKS, HALVES, HANGS, MEMORY, ORDERS, SHARDS, WIDE, WORLDS};
 use crate::rot;
 use crate::scenario::Scenario;
 use crate::spec::{Policy, Spec};
@@ -90,6 +90,7 @@ fn first_for(canary: Canary, first: u64) -> u64 {
         Canary::AskedWhileOverdue => first | HANGS,
         Canary::OlderHeadLeftOut => first | CLOCKS,
         Canary::MemoryInParts => first | MEMORY,
+        Canary::ShardsNotWaitedFor => first | SHARDS,
         _ => first,
     }
 }

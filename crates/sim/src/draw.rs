@@ -106,7 +106,7 @@ impl Scenario {
         }
         if seed & (SHARDS | NESTS) == SHARDS {
             let rng = &mut Rng::new(seed ^ 0x5a4d_2d05);
-            lives.iter_mut().for_each(|life| life.shards = shards::drawn(rng));
+            lives.iter_mut().for_each(|life| shards::some(rng, &spec, life));
         }
         Scenario { seed, spec, start, lives }
     }

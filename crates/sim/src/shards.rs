@@ -13,24 +13,61 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use braid_block::{Completion, Extent, Io, Limits, Span};
+use braid_block::{Completion, Extent, Io, Limits, Op, Span};
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Home, Reader, Redundant};
 use braid_engine::{Dev, Device, Pending, Signal};
+use braid_nbd::protocol::ReplyStyle;
 
 use crate::found::{Frame, build_nested, build_reader};
-use crate::scenario::Life;
+use crate::scenario::{Act, Connection, Life, Request, What};
+use crate::spec::Spec;
 use crate::{Handle, Rng};
 
-/// The longest time that a message takes, in nanoseconds.
+/// The longest time that a message takes, in nanoseconds: usually, and to a shard that is busy with something else.
 const LATE_NS: u64 = 300_000;
+const VERY_LATE_NS: u64 = 3_000_000;
 
 /// The most shards beside the first.
 const MOST: u64 = 2;
 
-/// Draws the number of other shards.
-pub(crate) fn drawn(rng: &mut Rng) -> usize {
-    rng.within(1..=MOST) as usize
+/// Blocks at the start of the array that are written while a member fails writes, and read.
+const PLACES: u64 = 8;
+
+/// Gives `life` other shards; and in half of the cases a member that fails writes, while clients write there and read at
+/// once what they wrote: the news of the member must reach the other shards before.
+pub(crate) fn some(rng: &mut Rng, spec: &Spec, life: &mut Life) {
+    life.shards = rng.within(1..=MOST) as usize;
+    if rng.percent(50) {
+        return;
+    }
+    let at_ns = rng.below(3_000_000);
+    let (disk, block, blocks) = (Some(rng.index(spec.members)), 0, 2 * PLACES);
+    let what = What::Full { disk, block, blocks, for_ns: 4_000_000 };
+    life.acts.push(Act { at_ns, what });
+    life.acts.sort_by_key(|act| act.at_ns);
+    for _ in 0..rng.within(1..=2) {
+        let comes_ns = at_ns.saturating_sub(rng.below(300_000));
+        life.connections.push(reader(rng, comes_ns));
+    }
+}
+
+/// A client that writes a block, and reads it when that is answered.
+fn reader(rng: &mut Rng, at_ns: u64) -> Connection {
+    let mut requests = Vec::new();
+    for _ in 0..rng.within(6..=12) {
+        let write = Request {
+            pause_ns: rng.below(200_000),
+            op: Op::Write,
+            block: rng.below(PLACES),
+            blocks: 1,
+            fua: false,
+            data: rng.next_u64(),
+        };
+        let read = Request { pause_ns: 0, op: Op::Read, ..write };
+        requests.extend([write, read, read]);
+    }
+    Connection { at_ns, style: ReplyStyle::Simple, depth: 1, requests, leaves: false }
 }
 
 type Message = Box<dyn FnOnce()>;
@@ -46,11 +83,12 @@ impl Inbox {
     fn new(handle: &Handle, seed: u64) -> Inbox {
         let inbox = Inbox::default();
         let (this, sleeper, mut rng) = (inbox.clone(), handle.clone(), Rng::new(seed));
+        let late_ns = if rng.percent(30) { VERY_LATE_NS } else { LATE_NS };
         handle.spawn("messages to a shard", async move {
             loop {
                 this.filled.until(|| !this.messages.borrow().is_empty()).await;
                 if rng.percent(60) {
-                    sleeper.sleep(rng.below(LATE_NS)).await;
+                    sleeper.sleep(rng.below(late_ns)).await;
                 }
                 let message = this.messages.borrow_mut().pop_front();
                 message.into_iter().for_each(|message| message());

@@ -9,10 +9,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::found::Found;
+use super::holes::MOST as MOST_OF_HOLE;
 use super::keeping::Inner;
 use super::kind::JobKind;
 use super::layout::{OfSync, SyncByte, SyncSpan};
-use super::pass::{End, Walk};
+use super::pass::{End, Step, Walk};
 use super::scrub::ScrubPlace;
 use super::sync::fitting;
 use crate::background::Later;
@@ -127,6 +128,18 @@ struct Comparing {
 }
 
 impl Comparing {
+    /// Returns the length of a hole at `offset`, as far as a resync is to go over it. A scrub reads holes, too.
+    fn hole_at(&self, offset: SyncByte) -> Option<u64> {
+        let left = SyncSpan::new(offset, (self.total - offset).min(MOST_OF_HOLE));
+        let needed = match self.by_bitmap {
+            true => self.inner.core.lane.stretch(left, left.len),
+            false => Some((left.len, true)),
+        };
+        let (len, _) =
+            needed.filter(|(_, is_needed)| *is_needed && self.kind == JobKind::Resync)?;
+        Some(self.inner.hole_at(SyncSpan::new(offset, len))).filter(|len| *len > 0)
+    }
+
     /// Returns true if the array has the same size as when the comparison began.
     fn is_as_large(&self) -> bool {
         self.inner.core.layout.borrow().sync_size() == self.total.get()
@@ -156,19 +169,25 @@ impl Walk<OfSync> for Comparing {
         wanted && self.is_as_large() && self.inner.members_are_settled()
     }
 
-    fn next(&self, offset: SyncByte, most: u64) -> (u64, bool) {
+    fn next(&self, offset: SyncByte, most: u64) -> (u64, Step) {
+        if let Some(len) = self.hole_at(offset) {
+            return (len, Step::Hole);
+        }
         let piece = self.inner.keeping.piece_to_compare(offset);
         let piece = SyncSpan::new(offset, piece.len.min(self.total - offset));
         let most = most.min(fitting(self.inner.keeping.compared()));
         let (len, place) = self.inner.stretch(piece, most, self.by_bitmap);
-        (len, place.is_some())
+        (len, if place.is_some() { Step::Read } else { Step::Skip })
     }
 
     fn work(&self, part: SyncSpan) -> Later<'static, Result<(), String>> {
         let (inner, kind) = (Rc::clone(&self.inner), self.kind);
         let (is_stuck, ahead) = (Rc::clone(&self.is_stuck), Rc::clone(&self.ahead));
         Box::pin(async move {
-            let found = inner.keeping.compare(&inner, part, kind).await;
+            let found = match kind {
+                JobKind::Resync => inner.resync(part).await,
+                _ => inner.keeping.compare(&inner, part, kind).await,
+            };
             if kind == JobKind::Resync
                 && let Some(place) = found.unsettled
             {

@@ -104,6 +104,9 @@ pub(super) trait Keeping {
     /// Returns the piece that one comparison covers from `offset` on.
     fn piece_to_compare(&self, offset: SyncByte) -> SyncSpan;
 
+    /// Returns rows that have all copies of `span`, or all of its data and parity. Other data may lie there, too.
+    fn rows(&self, span: SyncSpan) -> Vec<MemberSpan>;
+
     /// Returns the number of buffers for each byte that is filled.
     fn read_to_fill(&self) -> usize;
 

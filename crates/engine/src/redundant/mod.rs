@@ -80,6 +80,7 @@ mod found;
 mod gate;
 mod grow;
 mod history;
+mod holes;
 mod intent;
 mod job;
 mod keeping;

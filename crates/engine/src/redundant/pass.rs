@@ -27,6 +27,17 @@ const UNDER_WAY: u64 = 2 << 20;
 /// Interval at which the frontier is recorded.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
+/// The next part of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing is to be done.
+    Skip,
+    /// It is a hole, most likely: it costs neither time nor memory.
+    Hole,
+    /// It is to be read.
+    Read,
+}
+
 /// The range of a pass, its coordinate, and its work: a recovery goes over members, the others over sync bytes,
 /// and each counts its frontier in its coordinate.
 pub(super) trait Walk<C: Coordinate> {
@@ -42,9 +53,9 @@ pub(super) trait Walk<C: Coordinate> {
     /// Returns true if the pass should go on.
     fn is_wanted(&self) -> bool;
 
-    /// Returns the number of bytes that come next at `offset` (at most `most` if there is work), and true if
-    /// there is work.
-    fn next(&self, offset: Offset<C>, most: u64) -> (u64, bool);
+    /// Returns the number of bytes that come next at `offset` (at most `most` if they are to be read), and what is to
+    /// be done with them.
+    fn next(&self, offset: Offset<C>, most: u64) -> (u64, Step);
 
     /// Starts the work of the window `part`, which [`Walk::next`] returned.
     fn work(&self, part: Stretch<C>) -> Later<'static, Result<(), String>>;
@@ -140,8 +151,9 @@ impl<C: Coordinate> Pass<'_, C> {
             && self.windows.len() < windows_at_once
             && self.windows.iter().map(|window| window.len).sum::<u64>() < UNDER_WAY
         {
-            let (len, is_needed) = self.walk.next(self.cursor, most);
-            if is_needed && !self.is_paid {
+            let (len, step) = self.walk.next(self.cursor, most);
+            let is_read = step == Step::Read;
+            if is_read && !self.is_paid {
                 let wait = work.wait(self.inner.core.clock.now(), len);
                 self.is_paid = true;
                 if !wait.is_zero() {
@@ -150,9 +162,9 @@ impl<C: Coordinate> Pass<'_, C> {
                 }
             }
             let start = self.cursor;
-            let work = is_needed.then(|| self.walk.work(Stretch::new(start, len)));
-            let in_memory = if work.is_some() { len } else { 0 };
-            self.is_paid &= work.is_none();
+            let work = (step != Step::Skip).then(|| self.walk.work(Stretch::new(start, len)));
+            let in_memory = if is_read { len } else { 0 };
+            self.is_paid &= !is_read;
             self.windows.push_back(Window { start, len: in_memory, work, result: None });
             self.cursor += len;
         }

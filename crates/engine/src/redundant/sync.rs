@@ -22,7 +22,7 @@ use super::keeping::{Inner, Lost};
 use super::kind::JobKind;
 use super::lane::Told;
 use super::layout::SyncSpan;
-use super::pass::{End, Walk};
+use super::pass::{End, Step, Walk};
 use super::roster::Member;
 use super::work::POOL;
 use crate::background::Later;
@@ -246,11 +246,12 @@ impl Walk<OfMember> for Filling {
                 .all(|target| recovering.iter().any(|member| Rc::ptr_eq(member, &target.member)))
     }
 
-    fn next(&self, offset: MemberByte, most: u64) -> (u64, bool) {
+    fn next(&self, offset: MemberByte, most: u64) -> (u64, Step) {
         let next = |target| self.next_for(target, offset, most);
         let all: Vec<(u64, Option<SyncSpan>)> = self.targets.iter().map(next).collect();
         let len = all.iter().map(|(len, _)| *len).min().unwrap_or(most);
-        (len, all.iter().any(|(_, place)| place.is_some()))
+        let is_read = all.iter().any(|(_, place)| place.is_some());
+        (len, if is_read { Step::Read } else { Step::Skip })
     }
 
     fn work(&self, part: MemberSpan) -> Later<'static, Result<(), String>> {

@@ -4,6 +4,7 @@
 //! * `world`: how images become an array again, and what must hold of a set of images.
 //! * `copies`: raid1 and raid10.
 //! * `parity`: raid4, raid5 and raid6.
+//! * `holes`: a resync of large members with nothing on them.
 //! * `orders`: bitmaps that come and go, passes that are held.
 //! * `parts`: scrubs that do not run in one go.
 //! * `roles`: the order of superblocks when members take roles.
@@ -14,6 +15,7 @@
 mod audit;
 mod bad_places;
 mod copies;
+mod holes;
 mod orders;
 mod parity;
 mod parts;

@@ -117,6 +117,24 @@ impl Keeping for Rc<Copies> {
         SyncSpan::new(offset, run.len.min(left))
     }
 
+    /// From the first row of each copy to its last: what lies between belongs to the span, or is near it.
+    fn rows(&self, span: SyncSpan) -> Vec<MemberSpan> {
+        let geometry = self.geometry.borrow();
+        let of_copy = |copy: usize| {
+            let (mut first, mut end) = (MemberByte::new(u64::MAX), MemberByte::START);
+            let mut rest = of_array(span);
+            while rest.len > 0 {
+                let run = geometry.locate(rest.offset, copy);
+                let len = run.len.min(rest.len);
+                first = first.min(run.offset);
+                end = end.max(run.offset + len);
+                rest = rest.split_at(len).1;
+            }
+            MemberSpan::new(first, end - first)
+        };
+        (0..geometry.copies()).map(of_copy).collect()
+    }
+
     fn read_to_fill(&self) -> usize {
         1
     }

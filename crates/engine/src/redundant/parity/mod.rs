@@ -246,6 +246,10 @@ impl Keeping for Rc<Parity> {
         rest_of_chunk(&self.geometry, MemberByte::new(offset.get()))
     }
 
+    fn rows(&self, span: SyncSpan) -> Vec<MemberSpan> {
+        vec![rows_of(span)]
+    }
+
     fn read_to_fill(&self) -> usize {
         self.geometry.members()
     }
