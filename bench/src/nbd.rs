@@ -27,6 +27,9 @@ pub fn connect(socket: &Path, style: ReplyStyle) -> Result<(UnixStream, ClientNe
         match progress.step {
             // Nothing follows the last reply before the first request.
             ClientStep::Transmission(negotiated) => return Ok((stream, negotiated)),
+            ClientStep::StartTls => {
+                return Err(Error::Unexpected("TLS was not asked for".to_owned()));
+            }
             ClientStep::Fatal(error) => return Err(Error::Unexpected(error.to_string())),
             ClientStep::NeedMore { .. } => {
                 let mut buf = [0; 4096];

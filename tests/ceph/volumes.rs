@@ -5,8 +5,10 @@ use crate::common::{MIB, Scratch, Tool, drivers, pattern, skip_without, wait_unt
 
 /// Runs fio's verified writes on the image's second half.
 fn verified(scratch: &Scratch, uri: &str) -> Tool {
-    let fio = Tool::new("fio").args(["--name=v", "--ioengine=nbd", "--rw=randwrite", "--bsrange=4k-64k"]);
-    let fio = fio.args(["--offset=64M", "--size=64M", "--io_size=32M", "--iodepth=16", "--fsync=64"]);
+    let fio =
+        Tool::new("fio").args(["--name=v", "--ioengine=nbd", "--rw=randwrite", "--bsrange=4k-64k"]);
+    let fio =
+        fio.args(["--offset=64M", "--size=64M", "--io_size=32M", "--iodepth=16", "--fsync=64"]);
     let fio = fio.args(["--verify=crc32c", "--verify_fatal=1"]).arg(format!("--uri={uri}"));
     fio.folder(scratch.path())
 }
@@ -79,9 +81,13 @@ fn a_mirror_moves_onto_an_image_while_it_is_used_and_ram_stands_in_front_of_it()
     volume.client().write(MIB, &bytes, true).unwrap();
     let image = cluster.stack("rbd/new", "");
     scratch.run(&["member", "replace", name, members[1], &image]).ok();
-    let is_in_sync = || scratch.states(&image).0 == "in sync" || {
-        let status = volume.status().to_string();
-        status.contains("rbd/new") && !status.contains("b.img") && !status.contains("recovering")
+    let is_in_sync = || {
+        scratch.states(&image).0 == "in sync" || {
+            let status = volume.status().to_string();
+            status.contains("rbd/new")
+                && !status.contains("b.img")
+                && !status.contains("recovering")
+        }
     };
     wait_until("the image has the copy", is_in_sync);
     volume.down();

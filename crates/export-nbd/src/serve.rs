@@ -34,15 +34,15 @@ use braid_engine::Offered;
 use braid_mem::Pool;
 use braid_nbd::handshake::{Admission, Policy, StartTls};
 use braid_nbd::protocol::constants::MAX_PAYLOAD_BYTES;
-use braid_uring::{Fd, Handle};
+use braid_tls::Inbox;
+use braid_uring::{Fd, Handle, Socket};
 
 use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
-use crate::inbox::Inbox;
 use crate::overlaps::Overlaps;
 use crate::secure::{Lock, Security};
-use braid_uring::Socket;
+use braid_tls::Inbox;
 
 /// Size of a new connection's receive buffer in bytes: some hundred small requests.
 const INBOX: usize = 16 << 10;

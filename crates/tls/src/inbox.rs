@@ -80,7 +80,7 @@ impl Inbox {
     ///
     /// # Panics
     /// If there is no room, or a receive is under way.
-    pub(crate) fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
+    pub fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
         let buf = self.next_buffer();
         stream.receive(buf, self.end, self.drained)
     }
