@@ -42,7 +42,6 @@ use crate::counters::{Counters, Counts};
 use crate::end::End;
 use crate::overlaps::Overlaps;
 use crate::secure::{Lock, Security};
-use braid_tls::Inbox;
 
 /// Size of a new connection's receive buffer in bytes: some hundred small requests.
 const INBOX: usize = 16 << 10;

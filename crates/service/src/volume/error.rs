@@ -112,21 +112,7 @@ impl RunError {
             RunError::NameTaken { name } => {
                 refused(ErrorCode::AlreadyUp).next(format_args!("`braid status {name}`"))
             }
-            RunError::Memory(NotHeld::Unlocked(_)) => refused(ErrorCode::NoMemory).next(
-                "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
-                 serves it over NBD; `--attach fuse` attaches it without that",
-            ),
-            RunError::Memory(NotHeld::Limited(_)) => refused(ErrorCode::NoMemory).next(
-                "outside of that cgroup (`systemctl start braid@NAME`), or with block devices as \
-                 members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
-                 none` serves it over NBD; `--attach fuse` attaches it without that",
-            ),
-            RunError::Memory(NotHeld::TooLittle(error)) => {
-                refused(ErrorCode::NoMemory).next(format_args!(
-                    "`--memory {}`, or without it: memory is taken as requests need it",
-                    error.least
-                ))
-            }
+            RunError::Memory(why) => self.memory_failure(why),
             RunError::TooFewFiles { .. } => {
                 Failure::failed(self).next("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
             }
@@ -160,6 +146,27 @@ impl RunError {
             | RunError::NoUring(_)
             | RunError::System { .. }
             | RunError::Lost(_) => Failure::failed(self),
+        }
+    }
+
+    fn memory_failure(&self, why: &NotHeld) -> Failure {
+        let refused = Failure::refused(self).code(ErrorCode::NoMemory);
+        match why {
+            NotHeld::Unlocked(_) => refused.next(
+                "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
+                 serves it over NBD; `--attach fuse` attaches it without that",
+            ),
+            NotHeld::Limited(_) => refused.next(
+                "outside of that cgroup (`systemctl start braid@NAME`), or with block devices as \
+                 members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
+                 none` serves it over NBD; `--attach fuse` attaches it without that",
+            ),
+            NotHeld::TooLittle(error) => {
+                refused.next(format_args!(
+                    "`--memory {}`, or without it: memory is taken as requests need it",
+                    error.least
+                ))
+            }
         }
     }
 }

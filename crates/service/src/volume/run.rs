@@ -120,11 +120,13 @@ fn follow_root(spec: &Spec) -> Result<(), RunError> {
     }
 }
 
-/// The name and the members of a volume, both held.
+/// The name, the members and the addresses of a volume, all held, and the memory that it may take.
 struct Opened {
     name: Option<NameLock>,
     own: Own,
+    budget: Budget,
     media: Arc<Media>,
+    exports: Arc<Exports>,
     warnings: Vec<Warning>,
     /// Actions of the start, and faults of the machine: reported once.
     told: Vec<String>,
@@ -132,6 +134,11 @@ struct Opened {
 
 impl Opened {
     fn of(spec: &Spec) -> Result<Opened, RunError> {
+        let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
+        let attaches = spec.attach.attaches();
+        if attaches {
+            memory::prepare();
+        }
         let name = claim_name(spec)?;
         let (mut told, mut is_dying) = (Vec::new(), false);
         if name.is_some() {
@@ -145,22 +152,19 @@ impl Opened {
         let media = Arc::new(open_members(spec, is_dying)?);
         let mut warnings: Vec<Warning> = spec.notes.iter().cloned().map(Warning::lasting).collect();
         warnings.extend(media.warnings());
-        Ok(Opened { name, own, media, warnings, told })
+        if attaches {
+            told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
+        }
+        let exports = Arc::new(Exports::prepare(spec, &mut warnings)?);
+        Ok(Opened { name, own, budget, media, exports, warnings, told })
     }
 }
 
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let attaches = spec.attach.attaches();
-        let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
-        if attaches {
-            memory::prepare();
-        }
-        let Opened { name, own, media, mut warnings, mut told } = Opened::of(spec)?;
-        if attaches {
-            told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
-        }
-        let exports = Arc::new(Exports::prepare(spec, &mut warnings)?);
+        let Opened { name, own, budget, media, exports, mut warnings, mut told } =
+            Opened::of(spec)?;
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         let count = media.shard_count(spec);
@@ -173,10 +177,8 @@ impl Volume {
         let health =
             Health::start(&media, remotes[0].clone()).map_err(system("cannot watch members"))?;
         let live = Live::new(spec, &media, &exports, remotes.clone(), limits);
-        if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
-            // Before anybody is served.
-            live.restore_from(image).map_err(RunError::Restore)?;
-        }
+        // Before a client is served.
+        live.restore_image_if_any().map_err(RunError::Restore)?;
         if attaches {
             leave_traces(spec).map_err(system("cannot note the process"))?;
         }

@@ -146,6 +146,14 @@ impl Live {
         self.shards.flush().map_err(ImageError::WriteVolume)
     }
 
+    /// Replaces the content with that of its image, if it has one that is there.
+    pub(in crate::volume) fn restore_image_if_any(&self) -> Result<(), ImageError> {
+        match self.image().filter(|image| image.symlink_metadata().is_ok()) {
+            Some(image) => self.restore_from(image),
+            None => Ok(()),
+        }
+    }
+
     /// Saves the content to its image, and lets clients write no more: what they wrote after that would
     /// be lost. Without an image nothing is done.
     pub(in crate::volume) fn save_image(&self) -> Result<Option<Sealed<'_>>, ImageError> {
