@@ -16,6 +16,7 @@
 //! * A member without blocks needs whole files on it, or parity that agrees.
 //! * A filling is believed only if each one with other content has much fewer whole files.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 
@@ -39,6 +40,8 @@ pub type Check<'a> = &'a dyn Fn(&dyn ReadAt) -> Witnesses;
 const MOST_FILLINGS: usize = 1000;
 /// Those that are listed, at most.
 const MOST_LISTED: usize = 100_000;
+/// Bytes that all of them read, at most.
+const MOST_BYTES: u64 = 1 << 30;
 /// Share of the best score, as a fraction, from which on a hypothesis is tried.
 const NEAR: (i64, i64) = (9, 10);
 /// Whole files that a decision needs, in all and on each member without blocks.
@@ -57,6 +60,8 @@ pub(super) struct Open<'a> {
     pub evidence: &'a Evidence,
     pub anchor: usize,
     pub check: Check<'a>,
+    /// Bytes that were read.
+    pub read: Cell<u64>,
 }
 
 /// A filling with the files that were found.
@@ -93,6 +98,9 @@ impl Open<'_> {
             hypothesis.agreement = agreement(&hypothesis, self.evidence, &content);
             if !is_refuted(&hypothesis) {
                 tried.push(self.tried(hypothesis));
+            }
+            if self.read.get() > MOST_BYTES {
+                return None;
             }
         }
         let rank = |one: &Tried| (one.witnesses.good.len(), one.hypothesis.score());
@@ -163,7 +171,7 @@ impl Open<'_> {
         let content = Content::new(self.rows);
         let base = hypothesis.bases[self.anchor].unwrap_or(0);
         let size = extent(&hypothesis, self.question, self.question.anchors[self.anchor].size);
-        let volume = Volume { hypothesis: &hypothesis, rows: self.rows, content, base, size };
+        let volume = Volume { hypothesis: &hypothesis, open: self, content, base, size };
         let witnesses = (self.check)(&volume);
         let bad = witnesses.bad + witnesses.lost;
         hypothesis.files = (u32::try_from(witnesses.good.len()).unwrap_or(u32::MAX), bad);
@@ -186,7 +194,10 @@ impl Open<'_> {
         let second = others.find(|one| !is_same(&one.hypothesis));
         let second = second.map_or(0, |one| one.witnesses.good.len());
         let is_far = second + LEAST_FILES / 2 <= good && second * 4 <= good * 3;
-        if good < LEAST_FILES || best.bad * MOST_BAD > good as u32 || !is_far {
+        if good < LEAST_FILES
+            || best.bad.saturating_mul(MOST_BAD) > best.hypothesis.files.0
+            || !is_far
+        {
             return None;
         }
         if !is_whole(&best.hypothesis) {
@@ -239,7 +250,7 @@ fn suffices_with(open: &Hypothesis, role: usize, members: usize) -> bool {
 /// The structure of a hypothesis, as a volume.
 struct Volume<'a> {
     hypothesis: &'a Hypothesis,
-    rows: &'a dyn Rows,
+    open: &'a Open<'a>,
     content: Content<'a>,
     base: u64,
     size: u64,
@@ -254,7 +265,7 @@ impl Volume<'_> {
             spots.iter().filter_map(|spot| Some((spot, self.hypothesis.seats[spot.role]?)));
         for (spot, seat) in seated {
             let place = position(self.hypothesis, &seat, *spot)?;
-            if let Some(bytes) = self.rows.read(seat.member, place, length) {
+            if let Some(bytes) = self.open.rows.read(seat.member, place, length) {
                 return Some(bytes);
             }
         }
@@ -276,6 +287,10 @@ impl ReadAt for Volume<'_> {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.open.read.set(self.open.read.get() + buf.len() as u64);
+        if self.open.read.get() > MOST_BYTES {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
         let mut done = 0;
         while done < buf.len() {
             let at = self.base + offset + done as u64;

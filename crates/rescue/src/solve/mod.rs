@@ -46,6 +46,8 @@ pub use map::Pattern;
 pub use question::{Fixed, Question, Rows};
 pub use related::{Redundancy, Related, related};
 
+use std::cell::Cell;
+
 use evidence::Evidence;
 use search::{Grounds, search};
 
@@ -101,7 +103,14 @@ fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Ans
             let raw = check.map(|check| (check, found.clone()));
             match (decide::decide(question, rows, &evidence, found, anchor), raw) {
                 (answer @ Answer::Undecided { .. }, Some((check, raw))) => {
-                    let open = files::Open { question, rows, evidence: &evidence, anchor, check };
+                    let open = files::Open {
+                        question,
+                        rows,
+                        evidence: &evidence,
+                        anchor,
+                        check,
+                        read: Cell::new(0),
+                    };
                     open.decide(raw).unwrap_or(answer)
                 }
                 (answer, _) => answer,
