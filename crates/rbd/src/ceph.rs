@@ -57,9 +57,8 @@ impl CephQueue {
         let mut completion: Pointer = null_mut();
         let argument = std::ptr::without_provenance_mut(key);
         // SAFETY: the argument is a number that is only handed back; no callback; memory for the answer.
-        let made = unsafe {
-            (library.rbd_aio_create_completion)(argument, None, &raw mut completion)
-        };
+        let made =
+            unsafe { (library.rbd_aio_create_completion)(argument, None, &raw mut completion) };
         if made < 0 {
             return Err(Errno::from_raw(-made));
         }
@@ -123,10 +122,12 @@ impl Queue for CephQueue {
         let Io { op, span, mut payload, .. } = io;
         let bufs = payload.bufs_mut();
         let piece = |buf: &mut Buf| libc::iovec {
-            iov_base: if op == Op::Read { buf.as_mut_ptr() } else { buf.as_ptr().cast_mut() }.cast(),
+            iov_base: if op == Op::Read { buf.as_mut_ptr() } else { buf.as_ptr().cast_mut() }
+                .cast(),
             iov_len: buf.len(),
         };
-        let pieces = if bufs.len() > 1 { bufs.iter_mut().map(piece).collect() } else { Box::default() };
+        let pieces =
+            if bufs.len() > 1 { bufs.iter_mut().map(piece).collect() } else { Box::default() };
         let key = self.slots.borrow_mut().insert(Slot { id, op, payload, pieces });
         if let Err(errno) = self.start(key, span.offset, span.len) {
             let done = self.end(key, -isize::try_from(errno.raw()).unwrap_or(isize::MAX));

@@ -81,8 +81,7 @@ impl<Q: Queue> RbdDevice<Q> {
         let (counter, waited) = (queue.events()?, Fd::new(queue.events()?));
         let requests = RefCell::default();
         let is_dropped = Cell::new(false);
-        let inner =
-            Rc::new(Inner { queue, limits, requests, failures, counter, is_dropped });
+        let inner = Rc::new(Inner { queue, limits, requests, failures, counter, is_dropped });
         let (task, waiting) = (Rc::clone(&inner), handle.clone());
         handle.spawn(async move {
             let mut done = Vec::new();

@@ -60,7 +60,9 @@ impl RbdError {
             RbdError::Pool { .. } | RbdError::Open { .. } => {
                 "`rbd info POOL/IMAGE` asks the cluster without braid; `rbd create --size SIZE POOL/IMAGE` makes an image"
             }
-            RbdError::Late { .. } => "`ceph -s` says what the cluster lacks; deadline= gives it more time",
+            RbdError::Late { .. } => {
+                "`ceph -s` says what the cluster lacks; deadline= gives it more time"
+            }
             RbdError::Snapshot => "--read-only; or cow(…, store=FILE) in front of it",
             RbdError::NoLock => "`rbd feature enable POOL/IMAGE exclusive-lock`; or --read-only",
             RbdError::Locked { .. } => {

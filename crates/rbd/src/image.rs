@@ -283,7 +283,9 @@ impl Handles {
         // SAFETY: an open image.
         check(unsafe { (self.library.rbd_lock_acquire)(self.image, LOCK_MODE_EXCLUSIVE) }).map_err(
             |errno| match errno.raw() {
-                libc::EROFS | libc::EBUSY => RbdError::Locked { owner: "another client".to_owned() },
+                libc::EROFS | libc::EBUSY => {
+                    RbdError::Locked { owner: "another client".to_owned() }
+                }
                 _ => RbdError::Lock { errno },
             },
         )

@@ -27,12 +27,8 @@ fn run<F: Future<Output = ()> + 'static>(test: impl FnOnce(World) -> F) {
     let handle = executor.handle();
     let twin = Twin::new(SIZE as usize).expect("an image");
     let failures = Arc::new(Failures::default());
-    let device = RbdDevice::new(
-        twin.queue(),
-        Limits::new(SIZE, 512),
-        Arc::clone(&failures),
-        &handle,
-    );
+    let device =
+        RbdDevice::new(twin.queue(), Limits::new(SIZE, 512), Arc::clone(&failures), &handle);
     let dev = Dev::new(device.expect("a device"));
     let pool = Pool::new(8 << 20).expect("memory");
     executor.block_on(test(World { twin, dev, pool, failures, handle }));

@@ -51,10 +51,7 @@ impl Stack {
         match stack.first_conflict(is_read_only) {
             None => Ok(stack),
             Some((first, second, path)) => {
-                let problem = Problem::SamePathTwice {
-                    path,
-                    first_column: first.column(source),
-                };
+                let problem = Problem::SamePathTwice { path, first_column: first.column(source) };
                 Err(Fault::new(problem, second))
             }
         }

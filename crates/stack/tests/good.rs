@@ -63,8 +63,10 @@ const GOOD: &[(&str, &str)] = &[
     ),
     ("holes(a.img, map=a.map)", ""),
     ("rbd(rbd/disk)", ""),
-    ("rbd(pool/tenant/disk@monday, deadline=10s, id=backup, conf=/etc/ceph/b.conf)",
-     "rbd(pool/tenant/disk@monday, conf=/etc/ceph/b.conf, id=backup, deadline=10s)"),
+    (
+        "rbd(pool/tenant/disk@monday, deadline=10s, id=backup, conf=/etc/ceph/b.conf)",
+        "rbd(pool/tenant/disk@monday, conf=/etc/ceph/b.conf, id=backup, deadline=10s)",
+    ),
     ("rbd(\"rbd/my disk\", deadline=30s)", "rbd(\"rbd/my disk\")"),
     ("md(a.img, rbd(rbd/disk))", ""),
     (

@@ -49,7 +49,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("remote", &["block", "engine", "mem", "nbd", "uring"]),
     (
         "member",
-        &["block", "device", "engine", "mem", "model", "nbd", "probe", "rbd", "remote", "stack", "uring"],
+        &[
+            "block", "device", "engine", "mem", "model", "nbd", "probe", "rbd", "remote", "stack",
+            "uring",
+        ],
     ),
     (
         "rescue",

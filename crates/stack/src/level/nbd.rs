@@ -9,8 +9,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::args::Args;
 use super::Level;
+use super::args::Args;
 use crate::error::Fault;
 use crate::expr::fmt_word;
 use crate::problem::Problem;

@@ -71,7 +71,8 @@ fn fault_of(name: &str) -> Option<(usize, &'static str)> {
 
 impl Level for Rbd {
     const NAME: &'static str = "rbd";
-    const USAGE: &'static str = "rbd(POOL/IMAGE@SNAPSHOT, conf=FILE, id=CLIENT, deadline=30s), for example rbd(rbd/disk1)";
+    const USAGE: &'static str =
+        "rbd(POOL/IMAGE@SNAPSHOT, conf=FILE, id=CLIENT, deadline=30s), for example rbd(rbd/disk1)";
     const PARAMETERS: &'static [&'static str] = &["conf", "id", "deadline"];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use super::{Finding, Verdict, is_installed};
 
 /// Folders of libraries that are looked in, beside those below /usr/lib that are named after an architecture.
-const LIBRARIES: [&str; 5] = ["/usr/lib", "/usr/lib64", "/lib64", "/usr/local/lib", "/usr/local/lib64"];
+const LIBRARIES: [&str; 5] =
+    ["/usr/lib", "/usr/lib64", "/lib64", "/usr/local/lib", "/usr/local/lib64"];
 
 pub(super) fn findings() -> Vec<Finding> {
     vec![
@@ -22,7 +23,9 @@ pub(super) fn findings() -> Vec<Finding> {
 
 fn ceph() -> Finding {
     match library("librbd.so.1") {
-        Some(path) => Finding::ok("Ceph", format!("{}: rbd(POOL/IMAGE) can be opened", path.display())),
+        Some(path) => {
+            Finding::ok("Ceph", format!("{}: rbd(POOL/IMAGE) can be opened", path.display()))
+        }
         None => Finding::lacking(
             "Ceph",
             Verdict::Missing,
@@ -50,7 +53,9 @@ fn qemu() -> Finding {
 fn target(what: &'static str, module: &str, tool: &str, package: &str) -> Finding {
     let (has_module, has_tool) = (has_module(module), is_installed(tool));
     match (has_module, has_tool) {
-        (true, true) => Finding::ok(what, format!("{module} and {tool}: attached volumes can be exported")),
+        (true, true) => {
+            Finding::ok(what, format!("{module} and {tool}: attached volumes can be exported"))
+        }
         (true, false) => Finding::lacking(
             what,
             Verdict::Missing,
@@ -73,9 +78,13 @@ fn has_module(name: &str) -> bool {
     let is_listed = |list: &str| {
         let text = fs::read_to_string(folder.join(list)).unwrap_or_default();
         let file = format!("/{name}.ko");
-        text.replace('-', "_").lines().any(|line| line.split(':').next().is_some_and(|one| one.contains(&file)))
+        text.replace('-', "_")
+            .lines()
+            .any(|line| line.split(':').next().is_some_and(|one| one.contains(&file)))
     };
-    Path::new("/sys/module").join(name).is_dir() || is_listed("modules.dep") || is_listed("modules.builtin")
+    Path::new("/sys/module").join(name).is_dir()
+        || is_listed("modules.dep")
+        || is_listed("modules.builtin")
 }
 
 /// Returns the path of a shared library.
