@@ -23,7 +23,7 @@ launch() {
 
 # Waits until a command succeeds.
 until_true() {
-	left=120
+	left=240
 	until "$@" >/dev/null 2>&1; do
 		left=$((left - 1))
 		[ "$left" -gt 0 ] || { echo "ceph-loopback: gave up waiting for: $*" >&2; exit 1; }
@@ -32,7 +32,8 @@ until_true() {
 }
 
 all_up() { ask osd stat -f json | grep -q '"num_up_osds":3'; }
-all_clean() { ask pg stat | grep -q '8 pgs: 8 active+clean;'; }
+# The manager may have a pool of its own.
+all_clean() { ask pg stat | grep -q '^\([0-9]*\) pgs: \1 active+clean;'; }
 
 new_osd() {
 	mkdir -p "$dir/osd.$1"

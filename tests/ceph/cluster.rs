@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use crate::common::{Output, Tool};
@@ -55,11 +56,6 @@ impl Cluster {
         self.script(&["kill"], &[&osd.to_string()]).ok();
     }
 
-    /// Starts an OSD that was killed; its memory is filled from the others.
-    pub(crate) fn revive(&self, osd: u32) {
-        self.script(&["osd"], &[&osd.to_string()]).ok();
-    }
-
     /// Runs Ceph's `rbd`.
     pub(crate) fn rbd(&self, args: &[&str]) -> Output {
         Tool::new("rbd").arg("-c").arg(self.conf()).args(args).limit(LIMIT).run()
@@ -80,11 +76,12 @@ impl Drop for Cluster {
     }
 }
 
-/// Returns the first of two ports in a row that are free. Below those that the kernel gives by itself, so that it is not
-/// given away meanwhile.
+/// Returns the first of two ports in a row that are free, of which no other test of this process has heard. They lie below
+/// those that the kernel gives by itself, so that they are not given away until the monitor listens.
 fn free_ports() -> u16 {
-    let start = 20_000 + (std::process::id() % 5_000) as u16 * 2;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = 20_000 + (std::process::id() % 1_000) as u16 * 10;
     let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let mut ports = (start..32_000).step_by(2);
+    let mut ports = std::iter::repeat_with(|| start + 2 * NEXT.fetch_add(1, Ordering::Relaxed));
     ports.find(|port| is_free(*port) && is_free(port + 1)).expect("two free ports")
 }

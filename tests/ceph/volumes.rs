@@ -81,19 +81,15 @@ fn a_mirror_moves_onto_an_image_while_it_is_used_and_ram_stands_in_front_of_it()
     volume.client().write(MIB, &bytes, true).unwrap();
     let image = cluster.stack("rbd/new", "");
     scratch.run(&["member", "replace", name, members[1], &image]).ok();
-    let is_in_sync = || {
-        scratch.states(&image).0 == "in sync" || {
-            let status = volume.status().to_string();
-            status.contains("rbd/new")
-                && !status.contains("b.img")
-                && !status.contains("recovering")
-        }
-    };
-    wait_until("the image has the copy", is_in_sync);
+    wait_until("the image has taken the member's place", || {
+        let array = volume.status()["arrays"][0].clone();
+        let (members, in_sync) = (array["members"].to_string(), array["in_sync"].to_string());
+        array["job"].is_null() && !in_sync.contains("false") && members.contains("rbd/new")
+    });
     volume.down();
     // The image alone is the array: a degraded mirror with all that was written.
     let alone = Scratch::new();
-    let stack = format!("cache(size=16M, mode=write-through, origin=md({image}))");
+    let stack = format!("cache(size=16M, mode=write-through, md({image}))");
     let served = alone.serve(&stack, &[]);
     let mut client = served.client();
     assert!(client.read(MIB, 2 * MIB as u32).unwrap() == bytes, "the copy has other bytes");
