@@ -41,5 +41,6 @@ pub use member::Member;
 pub use named::Named;
 pub use open::{Opening, open};
 pub use ram::available_memory;
+pub use braid_remote::TrafficRead;
 pub use remote::Remote;
 pub use store::open_store;
