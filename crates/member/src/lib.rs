@@ -35,12 +35,12 @@ mod ram;
 mod remote;
 mod store;
 
+pub use braid_remote::TrafficRead;
 pub use file::open_file;
 pub use kind::{Kind, MemberError, OnShard};
 pub use member::Member;
 pub use named::Named;
 pub use open::{Opening, open};
 pub use ram::available_memory;
-pub use braid_remote::TrafficRead;
 pub use remote::Remote;
 pub use store::open_store;

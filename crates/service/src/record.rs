@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use braid_md::Superblock;
 use braid_probe::{Identity, MemberFacts, look_at};
-use braid_stack::Stack;
+use braid_stack::{Nbd, Stack};
 use serde::{Deserialize, Serialize};
 
 use crate::beside::Beside;
@@ -126,6 +126,12 @@ impl Seen {
     /// Examines the object at a path, which need not be usable. Reading only.
     pub fn at(path: &Path) -> Option<Seen> {
         look_at(path).ok().as_ref().map(Seen::of)
+    }
+
+    /// The export `nbd` of a server, called `path`. A server says nothing by which it could be known elsewhere.
+    pub fn remote(path: &Path, nbd: &Nbd, size_bytes: u64) -> Seen {
+        let identities = vec![format!("export {}", nbd.uri)];
+        Seen { path: path.to_owned(), identities, size_bytes, carries_something: true }
     }
 
     /// Returns its best identity.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
-use braid_member::{Member, MemberError, Named, Remote};
+use braid_member::{Member, MemberError, Named};
 use braid_probe::{Policy, check_member};
 use braid_shell::{shell_path, shown};
 use braid_stack::Nbd;
@@ -25,7 +25,7 @@ use super::shard::Local;
 use super::unopened::member_failure;
 use crate::control::ErrorCode;
 use crate::failure::Failure;
-use crate::metadata::{Image, Metadata, allocate, random_uuid};
+use crate::metadata::{Image, Metadata, allocate, random_uuid, refuse_contents};
 use crate::refusal::said;
 use crate::why::Why;
 
@@ -66,8 +66,7 @@ impl Newcomer {
             min_bytes: 4096,
             ..Policy::default()
         };
-        let is_remote = Nbd::called(path).is_some();
-        if !is_remote {
+        if Nbd::called(path).is_none() {
             check_member(path, &policy).map_err(|refusal| said(&refusal))?;
         }
         let options = OpenOptions::default();
@@ -98,7 +97,7 @@ impl Newcomer {
             known,
             superblocks: image.found.iter().map(|found| found.offset).collect(),
             size,
-            areas: if is_remote { Vec::new() } else { areas },
+            areas,
         })
     }
 
@@ -158,18 +157,6 @@ impl Newcomer {
             NotTaken::Unfit(_) => unfit(why),
         }
     }
-}
-
-/// Refuses a remote member that contains something.
-fn refuse_contents(path: &Path, remote: &Remote) -> Result<(), Failure> {
-    let cannot = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
-    let found = remote.signatures().map_err(cannot)?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let all: Vec<String> = found.iter().map(ToString::to_string).collect();
-    let what = format!("{} is refused: it contains {}", path.display(), all.join(" and "));
-    Err(Failure::refused(what).next("to overwrite it: the same with --force"))
 }
 
 fn unfit(why: impl Display) -> Failure {

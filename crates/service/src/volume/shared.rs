@@ -28,7 +28,9 @@ use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, shard, slow_requests, to_shard};
-use crate::control::{self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus, RemoteStatus, Status};
+use crate::control::{
+    self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus, RemoteStatus, Status,
+};
 
 /// Parts of a volume from which its status is made.
 pub(super) struct Shared {

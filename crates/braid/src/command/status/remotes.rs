@@ -13,7 +13,8 @@ pub(super) fn of(status: &Status, member: &str) -> String {
 }
 
 fn line(remote: &RemoteStatus) -> String {
-    let times = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let times =
+        |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let mut parts = vec![
         format!("{} of {} connections", remote.connections, remote.connections_wanted),
         format!("round trip {:.2} ms", remote.round_trip_us as f64 / 1e3),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
-use braid_service::control::{CacheStatus, JobStatus, Latencies, MemberStatus, RemoteStatus, Status};
+use braid_service::control::{
+    CacheStatus, JobStatus, Latencies, MemberStatus, RemoteStatus, Status,
+};
 
 /// State of volumes at a time; `None` for a volume that did not respond.
 pub(super) struct Look {
