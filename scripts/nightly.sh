@@ -129,6 +129,7 @@ step seeds make sim "SEEDS=${SEEDS:-200000}"
 step soak make soak "MINUTES=${MINUTES:-60}"
 step crashes crashes
 step caches caches
+step restarts env "BRAID_REMOTE_RESTARTS=${RESTARTS:-10000}" make only TEST='braid remote_members restarts'
 step geometries env "BRAID_SEEDS=${GEOMETRIES:-1000}" make only TEST='braid-rescue solve what_is_decided'
 step reproduce make reproduce
 step presets make lab-smoke

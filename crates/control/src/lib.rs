@@ -34,6 +34,7 @@ mod member_status;
 mod order;
 mod problem;
 mod process;
+mod remote_status;
 mod slow_status;
 mod sockets;
 mod spares;
@@ -68,6 +69,7 @@ pub use order::{
 };
 pub use problem::{Problem, Severity};
 pub use process::{Process, is_ending};
+pub use remote_status::RemoteStatus;
 pub use slow_status::{SlowPart, SlowRequest, SlowStatus, worked_us};
 pub use sockets::{EVENTS, MONITOR, Named, volumes};
 pub use spares::{SpareMove, plan_moves};

@@ -4,6 +4,7 @@ use braid_status::{MemberIo, figures};
 use serde::{Deserialize, Serialize};
 
 use crate::disk_status::DiskStatus;
+use crate::remote_status::RemoteStatus;
 
 figures! {
     /// A leaf of the stack.
@@ -35,5 +36,8 @@ figures! {
         /// The disk below the member, if the caller of the status asked the disk: `braid status NAME`, `braid monitor`.
         #[serde(default)]
         pub disk: Option<DiskStatus>,
+        /// The connections of a remote member.
+        #[serde(default)]
+        pub remote: Option<RemoteStatus>,
     }
 }

@@ -37,6 +37,7 @@ mod rbd;
 mod remote;
 mod store;
 
+pub use braid_remote::TrafficRead;
 pub use file::open_file;
 pub use kind::{Kind, MemberError, OnShard};
 pub use member::Member;

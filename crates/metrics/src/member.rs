@@ -35,6 +35,9 @@ pub(crate) fn add(of: &mut Of<'_>, status: &Status) {
             "Whether its file was deleted or replaced under the volume.",
             member.gone.is_some(),
         );
+        if let Some(remote) = &member.remote {
+            of.figures("", remote);
+        }
         if let Some(disk) = &member.disk {
             add_disk(&mut of, disk);
         }

@@ -156,6 +156,8 @@ fn all_there_is_is_told_in_base_units() {
         ("braid_member_slow", "a", "1"),
         ("braid_member_slow", "ram(1M) #2", "0"),
         ("braid_member_request_seconds_sum", "read", "5"),
+        ("braid_member_waiting_seconds", "a", "1.5"),
+        ("braid_member_reconnects_total", "a", "2"),
         ("braid_array_missing_members", "one", "1"),
         ("braid_array_pass_remaining_seconds", "check", "20"),
         ("braid_scrub_ended_timestamp_seconds", "repair", "1700000000.5"),

@@ -69,6 +69,8 @@ kinds! {
         "a member takes far longer than its siblings: it slows the array down, and may be about to fail";
     MEMBER_HANGS = "MemberHangs", Critical,
         "a member does not answer: requests to it ended with an error at their deadline, and it is asked for nothing";
+    MEMBER_UNREACHABLE = "MemberUnreachable", Warning,
+        "a remote member is not connected, or does not answer: requests to it wait until its deadline";
     MEMBER_GONE = "MemberGone", Critical,
         "a member's file was deleted, or another lies at its path: what it holds goes when the volume goes down";
     DISK_FAILING = "DiskFailing", Critical,

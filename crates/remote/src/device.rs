@@ -94,6 +94,7 @@ impl<C: Connect> RemoteDevice<C> {
         let journal = if has_journal { JOURNAL } else { 0 };
         let count = config.offer.connections(config.connections);
         set(&config.traffic.wanted, count.into());
+        set(&config.traffic.deadline_us, config.deadline.as_micros() as u64);
         let session = Session::new(tasks.now(), config.deadline, journal);
         let inner = Rc::new(Inner {
             config,

@@ -16,6 +16,7 @@ pub struct Traffic {
     pub(crate) received: AtomicU64,
     pub(crate) round_trip_us: AtomicU64,
     pub(crate) waiting_us: AtomicU64,
+    pub(crate) deadline_us: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
 
@@ -40,6 +41,8 @@ pub struct TrafficRead {
     pub round_trip_us: u64,
     /// Time for which the oldest request waits that is not answered, in microseconds, at the last look.
     pub waiting_us: u64,
+    /// Time for which a request may wait, in microseconds.
+    pub deadline_us: u64,
     /// Why the last attempt to connect failed, as long as there is no connection.
     pub trouble: Option<String>,
 }
@@ -66,6 +69,7 @@ impl Traffic {
             received: get(&self.received),
             round_trip_us: get(&self.round_trip_us),
             waiting_us: get(&self.waiting_us),
+            deadline_us: get(&self.deadline_us),
             trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }

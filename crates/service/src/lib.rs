@@ -28,6 +28,7 @@ macro_rules! verbose {
 pub mod beside;
 pub mod cgroup;
 pub mod control;
+pub mod examined;
 pub mod failure;
 pub mod log;
 pub mod membership;

@@ -134,6 +134,12 @@ impl Seen {
         look_at(path).ok().as_ref().map(Seen::of)
     }
 
+    /// The `remote` member called `path`. A server says nothing by which it could be known elsewhere.
+    pub fn remote(path: &Path, remote: &Stack, size_bytes: u64) -> Seen {
+        let identities = vec![format!("remote {}", remote.remote_identity().unwrap_or_default())];
+        Seen { path: path.to_owned(), identities, size_bytes, carries_something: true }
+    }
+
     /// Returns its best identity.
     pub fn identity(&self) -> &str {
         self.identities.first().map_or("", String::as_str)

@@ -125,6 +125,12 @@ function memberRows(volume) {
   return [...rows.values()];
 }
 
+// The connections of a remote member; a long wait is a warning of the volume.
+function connections(remote) {
+  const lost = remote.reconnects ? `, lost ${remote.reconnects} times` : '';
+  return `${remote.connections} of ${remote.connections_wanted} connections, round trip ${(remote.round_trip_us / 1000).toFixed(2)} ms${lost}`;
+}
+
 const ROW_TONE = { in_sync: 'good', recovering: 'warn', spare: 'still', faulty: 'bad', 'left out': 'warn' };
 
 function member(volume, row, history, actions) {
@@ -132,7 +138,7 @@ function member(volume, row, history, actions) {
   const rate = history.now.members.get(row.name);
   const state = one ? one.state : leaf && (leaf.gone || leaf.lost) ? 'failing' : 'in use';
   const remarks = [one && one.replacement && 'replacement', one && one.write_mostly && 'write-mostly', one && one.remark, leaf && leaf.slow && `slow: ${leaf.slow}`,
-    leaf && leaf.gone, one && one.bad_ranges > 0 && `${one.bad_ranges} bad ranges`, one && one.corrected_reads > 0 && `${one.corrected_reads} reads put right`].filter(Boolean);
+    leaf && leaf.remote && connections(leaf.remote), leaf && leaf.gone, one && one.bad_ranges > 0 && `${one.bad_ranges} bad ranges`, one && one.corrected_reads > 0 && `${one.corrected_reads} reads put right`].filter(Boolean);
   const errors = leaf ? leaf.failures : 0;
   const offers = (volume.offers || []).filter((offer) => offer.member === row.name);
   const buttons = offers.map((offer) => h('button', { type: 'button', 'data-key': offer.label, 'aria-label': `${offer.label} ${row.name}`, act: () => actions.offer(volume.name, offer) }, offer.label));

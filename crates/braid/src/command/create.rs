@@ -12,19 +12,19 @@ use braid_md::create::{
 };
 use braid_md::superblock::SUPERBLOCK_BYTES;
 use braid_md::{Level, Resync, Role, Superblock};
-use braid_probe::MemberFacts;
 use braid_stack::{ByteSize, Stack};
 
 use super::past::{self, Wanted};
 use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use braid_service::control::{ErrorCode, OUTPUT_VERSION};
+use braid_service::examined::Examined;
 use braid_service::failure::Failure;
 use braid_service::metadata::{
-    Change, Copies, Held, Image, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
+    Change, Copies, Held, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
 };
 use braid_service::places::{Places, check_name};
-use braid_service::record::{Known, Record};
+use braid_service::record::Record;
 
 /// Placeholder for a vacant role.
 const MISSING: &str = "missing";
@@ -40,18 +40,18 @@ pub(super) fn create(create: &Create) -> Result<(), Failure> {
     let accepted = given::named_again("--force", &create.force, &paths)?;
     let notes = past::notes(&paths, &wanted(create));
     notes.iter().for_each(|note| eprintln!("braid: note: {note}"));
-    let facts = given::judge(&paths, &accepted)?;
-    let request = request(create, &facts)?;
+    let examined = Examined::judge(&paths, &accepted)?;
+    let request = request(create, &examined)?;
     let plan = plan(&request).map_err(Failure::usage)?;
+    let stack = stacks::md(None, &paths)?;
     if create.plan {
         print_plan(create, &plan, &config, &notes, false);
         return Ok(());
     }
-    let stack = stacks::md(None, &paths)?;
     let copies = Copies::own();
     // Of arrays that end here.
     copies.keep_or_warn("create over it", &paths);
-    write(create, &places, &plan, &facts, stack)?;
+    write(create, &places, &plan, &examined, stack)?;
     copies.keep_or_warn("create", &paths);
     match create.json {
         true => print_plan(create, &plan, &config, &notes, true),
@@ -84,18 +84,18 @@ fn refuse_if_known(name: &str, config: &Path) -> Result<(), Failure> {
         .code(ErrorCode::NameTaken))
 }
 
-fn request(create: &Create, facts: &[MemberFacts]) -> Result<Request, Failure> {
-    let paths: Vec<PathBuf> = facts.iter().map(|facts| facts.path.clone()).collect();
+fn request(create: &Create, examined: &[Examined]) -> Result<Request, Failure> {
+    let paths: Vec<PathBuf> = examined.iter().map(|one| one.path().to_owned()).collect();
     let write_mostly = given::named_again("--write-mostly", &create.write_mostly, &paths)?;
-    let device = |facts: &MemberFacts| -> Result<Device, Failure> {
+    let device = |one: &Examined| -> Result<Device, Failure> {
         Ok(Device {
-            label: facts.path.display().to_string(),
-            size: facts.size,
+            label: one.path().display().to_string(),
+            size: one.size(),
             uuid: random_uuid()?,
-            write_mostly: write_mostly.contains(&facts.path),
+            write_mostly: write_mostly.iter().any(|path| path == one.path()),
         })
     };
-    let mut devices = facts.iter().map(device).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let mut devices = examined.iter().map(device).collect::<Result<Vec<_>, _>>()?.into_iter();
     let mut roles = Vec::new();
     for path in &create.members {
         roles.push(match is_missing(path) {
@@ -145,14 +145,14 @@ fn write(
     create: &Create,
     places: &Places,
     plan: &Plan,
-    facts: &[MemberFacts],
+    examined: &[Examined],
     stack: Stack,
 ) -> Result<(), Failure> {
-    let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    let held = examined.iter().map(Examined::hold).collect::<Result<Vec<_>, _>>()?;
     // The plan has its members in an order of its own.
     let index = |planned: &Planned| {
-        let is_it = |facts: &MemberFacts| facts.path.display().to_string() == planned.label;
-        facts.iter().position(is_it).expect("what is planned is a member")
+        let is_it = |one: &Examined| one.path().display().to_string() == planned.label;
+        examined.iter().position(is_it).expect("what is planned is a member")
     };
     let patches = plan.writes().map(|write| Patch {
         member: index(&plan.members[write.area.member]),
@@ -161,11 +161,11 @@ fn write(
         bytes: write.bytes,
     });
     let mut patches: Vec<Patch> = patches.collect();
-    let older = older_superblocks(facts, &patches)?;
+    let older = older_superblocks(&held, &patches)?;
     // What was there goes first: a crash leaves members of nothing, not of two arrays.
     patches.splice(0..0, older);
     for planned in &plan.members {
-        allocate(&facts[index(planned)].path, &plan.log_areas(planned))?;
+        allocate(examined[index(planned)].path(), &plan.log_areas(planned))?;
     }
     let change = Change { members: held, patches };
     let array = array_of(plan);
@@ -174,18 +174,19 @@ fn write(
         names: vec![create.name.clone()],
         arrays: vec![array.array_uuid.to_string()],
         record: Some((config.clone(), stack.to_string())),
-        members: facts.iter().map(Known::of).collect(),
+        members: examined.iter().map(Examined::known).collect(),
         ..Saved::new("create")
     };
     let remember = || {
         let mut record = Record::new(stack);
-        let known = |facts: &MemberFacts| {
-            let label = facts.path.display().to_string();
+        let known = |one: &Examined| {
+            let label = one.path().display().to_string();
             let planned = plan.members.iter().find(|planned| planned.label == label);
             let planned = planned.expect("each member is planned");
-            Known::of(facts).carrying(&planned.superblock)
+            one.known().carrying(&planned.superblock)
         };
-        record.members = facts.iter().map(known).collect();
+        // A remote member is known by its superblock alone.
+        record.members = examined.iter().filter(|one| !one.is_remote()).map(known).collect();
         places.prepare_config()?;
         record.write(&config)
     };
@@ -194,10 +195,10 @@ fn write(
 
 /// Returns patches that remove md superblocks of all versions where no new one is written. An older
 /// superblock would be the member's second one.
-fn older_superblocks(facts: &[MemberFacts], patches: &[Patch]) -> Result<Vec<Patch>, Failure> {
+fn older_superblocks(held: &[Held], patches: &[Patch]) -> Result<Vec<Patch>, Failure> {
     let mut older = Vec::new();
-    for (member, facts) in facts.iter().enumerate() {
-        for found in Image::open(&facts.path)?.found {
+    for (member, held) in held.iter().enumerate() {
+        for found in held.image()?.found {
             let start = found.offset;
             let is_in = |at: u64, patch: &&Patch| {
                 patch.member == member

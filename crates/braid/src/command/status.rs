@@ -23,6 +23,7 @@ mod brief;
 mod disks;
 mod memory;
 mod overview;
+mod remotes;
 mod waited;
 
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
@@ -313,7 +314,8 @@ fn member_lines(status: &Status, member: &MemberStatus) -> String {
     };
     let size = format!("{:#}", ByteSize(member.size_bytes));
     let (name, disk) = (shown(&member.member), disks::of(status, &member.member));
-    format!("          {size:>10}  {how:<6}  {name}\n{disk}")
+    let remote = remotes::of(status, &member.member);
+    format!("          {size:>10}  {how:<6}  {name}\n{remote}{disk}")
 }
 
 /// Returns the lines of an export: its addresses, and of one with clients what they have asked for.

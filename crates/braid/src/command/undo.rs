@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
-use super::given;
 use super::local_time::utc_offset;
 use crate::cli::Undo;
 use braid_service::control::OUTPUT_VERSION;
+use braid_service::examined::Examined;
 use braid_service::failure::Failure;
 use braid_service::metadata::{
     Change, Copies, Held, Kept, Patch, Saved, SavedPatch, Standing, Trail,
@@ -24,8 +24,8 @@ pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     }
     let saved = find(&trail, undo.change.as_deref())?;
     let paths: Vec<PathBuf> = saved.members.iter().map(|member| member.path.clone()).collect();
-    let facts = given::judge(&paths, &paths)?;
-    let now: Vec<Seen> = facts.iter().map(Seen::of).collect();
+    let examined = Examined::judge(&paths, &paths)?;
+    let now: Vec<Seen> = examined.iter().map(Examined::seen).collect();
     let is_other = |then: &Known, now: &Seen| !then.is(now) || then.size_bytes != now.size_bytes;
     let strange = saved.members.iter().zip(&now).find(|(then, now)| is_other(then, now));
     if let Some((then, now)) = strange.filter(|_| !undo.force) {
@@ -39,7 +39,7 @@ pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
         ))
         .next(format!("if it is a copy: `braid undo {} --force`", saved.number)));
     }
-    let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    let held = examined.iter().map(Examined::hold).collect::<Result<Vec<_>, _>>()?;
     put_back(undo, &trail, &saved, held)?;
     forget_record(&saved)?;
     trail.remove(saved.number)?;

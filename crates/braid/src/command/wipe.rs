@@ -6,20 +6,19 @@ use std::path::Path;
 use braid_md::detect::Found;
 use braid_md::stripe_log::{self, BLOCK};
 use braid_md::superblock::SUPERBLOCK_BYTES;
-use braid_probe::MemberFacts;
 
 use super::given;
 use crate::cli::Wipe;
 use braid_service::control::OUTPUT_VERSION;
+use braid_service::examined::Examined;
 use braid_service::failure::Failure;
-use braid_service::metadata::{Change, Copies, Held, Image, Patch, Saved, Trail, stripe_log_head};
+use braid_service::metadata::{Change, Copies, Image, Patch, Saved, Trail, stripe_log_head};
 use braid_service::places::Places;
-use braid_service::record::Known;
 
 pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
     let paths = given::absolute(&wipe.members)?;
     // What else they carry is not touched, and so is nothing to be asked about.
-    let facts = given::judge(&paths, &paths)?;
+    let examined = Examined::judge(&paths, &paths)?;
     let images = paths.iter().map(|path| Image::open(path)).collect::<Result<Vec<_>, _>>()?;
     let is_meant = |found: &&Found| wipe.metadata.is_none_or(|version| version == found.version);
     let mut removals = Vec::new();
@@ -46,7 +45,7 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
         true => None,
         false => {
             Copies::own().keep_or_warn("wipe", &paths);
-            Some(write(&removals, &facts)?)
+            Some(write(&removals, &examined)?)
         }
     };
     match wipe.json {
@@ -126,9 +125,9 @@ fn print_json(removals: &[Removal<'_>], number: Option<u64>) {
 }
 
 /// Overwrites each superblock and log header with zeroes. Returns the number of the change.
-fn write(removals: &[Removal<'_>], facts: &[MemberFacts]) -> Result<u64, Failure> {
+fn write(removals: &[Removal<'_>], examined: &[Examined]) -> Result<u64, Failure> {
     let places = Places::from_environment();
-    let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    let held = examined.iter().map(Examined::hold).collect::<Result<Vec<_>, _>>()?;
     let mut patches = Vec::new();
     let mut saved = Saved::new("wipe");
     for &Removal { member, found, log_head, .. } in removals {
@@ -148,7 +147,7 @@ fn write(removals: &[Removal<'_>], facts: &[MemberFacts]) -> Result<u64, Failure
         list.dedup();
         list.retain(|text| !text.is_empty());
     }
-    saved.members = facts.iter().map(Known::of).collect();
+    saved.members = examined.iter().map(Examined::known).collect();
     let change = Change { members: held, patches };
     change.carry_out(&Trail::new(places.undo()), saved, || Ok(()))
 }

@@ -10,9 +10,9 @@ use super::view::called;
 use super::{Draft, Memory, Observation, Policy, Seen};
 use crate::event::{
     CERTIFICATE, DATA_LOST, DEGRADED_ARRAY, DISK_FAILING, DRAIN_FAILED, LOG_FAILED, LOG_FULL,
-    MEMBER_GONE, MEMBER_HANGS, MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER, SMART_WARNING,
-    SPARES_MISSING, VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE, VOLUME_STALLED, VOLUME_UNREADABLE,
-    WRITE_BACK_AGE,
+    MEMBER_GONE, MEMBER_HANGS, MEMBER_UNREACHABLE, MEMORY_SHORT, SCRUB_FOUND, SLOW_MEMBER,
+    SMART_WARNING, SPARES_MISSING, VOLUME_FAILED, VOLUME_FAILING, VOLUME_GONE, VOLUME_STALLED,
+    VOLUME_UNREADABLE, WRITE_BACK_AGE,
 };
 
 /// The conditions of a volume that answered.
@@ -29,6 +29,7 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     found.extend(spares(status, &policy.spares));
     found.extend(status.members.iter().filter_map(|member| slow(status, member)));
     found.extend(status.members.iter().filter_map(|member| hangs(status, member)));
+    found.extend(status.members.iter().filter_map(|member| unreachable(status, member)));
     found.extend(status.members.iter().filter_map(|member| gone(status, member)));
     found.extend(status.members.iter().flat_map(|member| disk(status, member)));
     let of_tls = status.exports.iter().filter_map(|export| export.tls.as_ref()?.warning.clone());
@@ -181,6 +182,12 @@ fn hangs(status: &Status, member: &MemberStatus) -> Option<Draft> {
         });
         Draft::new(MEMBER_HANGS, what).member(path).next(Some(next))
     })
+}
+
+fn unreachable(status: &Status, member: &MemberStatus) -> Option<Draft> {
+    let delay = member.remote.as_ref()?.delay(&member.member)?;
+    let next = format!("start its server, or `braid status {}` for the reason", status.name);
+    Some(Draft::new(MEMBER_UNREACHABLE, delay).member(&member.member).next(Some(next)))
 }
 
 fn gone(status: &Status, member: &MemberStatus) -> Option<Draft> {

@@ -259,6 +259,10 @@ fn each_condition_is_told_once_and_ends_once() {
         ),
         ("MemberHangs a.img", with(|status| member(status).io.overdue = 2)),
         (
+            "MemberUnreachable a.img",
+            with(|status| member(status).remote = Some(braid_control::RemoteStatus::default())),
+        ),
+        (
             "DiskFailing a.img",
             with(|status| {
                 member(status).disk =

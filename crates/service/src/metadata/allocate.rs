@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use braid_probe::Place;
+use braid_stack::Stack;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
@@ -19,11 +20,14 @@ use crate::failure::{Context, Failure};
 const STEP: u64 = 1 << 20;
 
 /// Allocates these parts, offset and length in bytes, of a regular file; what they hold stays. A
-/// block device has all of its blocks.
+/// block device has all of its blocks; those of a remote member are its server's.
 ///
 /// # Errors
 /// The file system has no room, or the file cannot be written.
 pub fn allocate(path: &Path, areas: &[(u64, u64)]) -> Result<(), Failure> {
+    if Stack::remote_called(path).is_some() {
+        return Ok(());
+    }
     let place = Place::of(path).map_err(Failure::failed)?;
     let is_file = || std::fs::metadata(&place.path).map(|metadata| metadata.is_file());
     if areas.is_empty() || !is_file().context(format_args!("cannot look at {}", path.display()))? {

@@ -15,20 +15,29 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use braid_device::Access;
+use braid_member::{Kind, Remote};
 use braid_probe::{FileKind, MemberFacts, Place, identify};
+use braid_stack::Nbd;
 use rustix::fs::{FlockOperation, OFlags};
 
+use super::Image;
 use super::saved::{Patch, Saved, Trail};
 use crate::failure::{Context, Failure};
 
 /// A member that no other program may use while this value lives.
-#[derive(Debug)]
 pub struct Held {
-    /// The member's path.
+    /// The member's path, or the text of a remote member.
     pub path: PathBuf,
-    file: File,
+    medium: Medium,
     /// Offset of the member in the file, and its size, in bytes.
     place: (u64, u64),
+}
+
+/// What a member is kept on.
+enum Medium {
+    File(File),
+    Remote(Remote),
 }
 
 impl Held {
@@ -65,7 +74,34 @@ impl Held {
             rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
                 .map_err(|_| in_use())?;
         }
-        Ok(Held { path: path.clone(), file, place: (place.start, facts.size) })
+        let medium = Medium::File(file);
+        Ok(Held { path: path.clone(), medium, place: (place.start, facts.size) })
+    }
+
+    /// Opens the remote member called `path` for writing. Nothing keeps others from using it.
+    ///
+    /// # Errors
+    /// It cannot be reached or written, or has another size than the `size` that was examined.
+    pub(crate) fn remote(path: &Path, nbd: &Nbd, size: u64) -> Result<Held, Failure> {
+        let remote = Remote::open(nbd, Access::Exclusive).map_err(Failure::failed)?;
+        if remote.size() != size {
+            let what =
+                format!("it had {size} bytes when it was examined, and has {}", remote.size());
+            return Err(Failure::refused(format!("{}: {what}", path.display())));
+        }
+        Ok(Held { path: path.to_owned(), medium: Medium::Remote(remote), place: (0, size) })
+    }
+
+    /// Looks for superblocks on the member.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn image(&self) -> Result<Image, Failure> {
+        match &self.medium {
+            Medium::File(_) => Image::open(&self.path),
+            // Some servers take one client only.
+            Medium::Remote(remote) => Image::of(&self.path, Box::new(remote.clone())),
+        }
     }
 
     /// `len` bytes from `offset` on.
@@ -74,9 +110,12 @@ impl Held {
     /// They cannot be read, or the member ends before.
     pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, Failure> {
         let mut bytes = vec![0; len];
-        self.file
-            .read_exact_at(&mut bytes, self.at(offset, len)?)
-            .context(format_args!("cannot read {} at {offset}", self.path.display()))?;
+        let at = self.at(offset, len)?;
+        let read = match &self.medium {
+            Medium::File(file) => file.read_exact_at(&mut bytes, at),
+            Medium::Remote(remote) => Kind::read_at(remote, at, &mut bytes),
+        };
+        read.context(format_args!("cannot read {} at {offset}", self.path.display()))?;
         Ok(bytes)
     }
 
@@ -90,14 +129,21 @@ impl Held {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.file
-            .write_all_at(bytes, self.at(offset, bytes.len())?)
-            .context(format_args!("cannot write {} at {offset}", self.path.display()))
+        let at = self.at(offset, bytes.len())?;
+        let written = match &self.medium {
+            Medium::File(file) => file.write_all_at(bytes, at),
+            Medium::Remote(remote) => remote.write_at(at, bytes),
+        };
+        written.context(format_args!("cannot write {} at {offset}", self.path.display()))
     }
 
     fn sync(&self) -> Result<(), Failure> {
         let what = format!("cannot make durable what was written to {}", self.path.display());
-        self.file.sync_all().context(what)
+        match &self.medium {
+            Medium::File(file) => file.sync_all(),
+            Medium::Remote(remote) => remote.sync(),
+        }
+        .context(what)
     }
 }
 
@@ -132,7 +178,6 @@ impl Standing {
 }
 
 /// Members and what is to be written to them, in order.
-#[derive(Debug)]
 pub struct Change {
     /// The members, locked.
     pub members: Vec<Held>,
@@ -163,7 +208,10 @@ impl Change {
     ) -> Result<u64, Failure> {
         let before = self.present()?;
         let number = trail.save(saved, &before, &self.patches)?;
-        let Err(failure) = self.replace().and_then(|()| finish()) else { return Ok(number) };
+        let Err(failure) = self.replace().and_then(|()| self.read_back()).and_then(|()| finish())
+        else {
+            return Ok(number);
+        };
         match self.put(&before) {
             Ok(()) => {
                 trail.remove(number)?;
@@ -185,6 +233,23 @@ impl Change {
                 self.members[patch.member].write(patch.offset, &patch.bytes)?;
             }
             self.members.iter().try_for_each(Held::sync)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the superblocks of remote members again: two names of one export, which nothing else tells, would leave
+    /// the superblock of the second one there.
+    fn read_back(&self) -> Result<(), Failure> {
+        for patch in self.patches.iter().filter(|patch| patch.what == "superblock") {
+            let member = &self.members[patch.member];
+            let is_remote = matches!(member.medium, Medium::Remote(_));
+            if is_remote && member.read(patch.offset, patch.bytes.len())? != patch.bytes {
+                return Err(Failure::refused(format!(
+                    "{} does not hold what was written to it: another member is the same export, or another \
+                     program writes to it",
+                    member.path.display()
+                )));
+            }
         }
         Ok(())
     }
@@ -215,7 +280,7 @@ mod tests {
 
     fn held(path: PathBuf, writable: bool) -> Held {
         let file = OpenOptions::new().read(true).write(writable).open(&path).expect("a member");
-        Held { path, file, place: (0, u64::MAX) }
+        Held { path, medium: Medium::File(file), place: (0, u64::MAX) }
     }
 
     fn change(folder: &Path, writable: [bool; 2]) -> Change {
@@ -330,7 +395,7 @@ mod tests {
         let facts = braid_probe::look_at(&path).expect("a member");
         drop(Held::open(&facts).expect("what was examined"));
         std::fs::rename(&other, &path).expect("another file");
-        let failure = Held::open(&facts).expect_err("another file");
+        let failure = Held::open(&facts).map(drop).expect_err("another file");
         assert!(failure.text().contains("it became something else"), "{}", failure.text());
     }
 }

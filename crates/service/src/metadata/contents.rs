@@ -1,13 +1,15 @@
 //! Contents of a member without a superblock of md (partitions, another kind of RAID, anything else) and the next
 //! command for it. Reading only.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use braid_probe::{Partition, Signature, look_at, partitions};
-use braid_shell::shell_path;
+use braid_shell::{shell_path, shown};
 use braid_stack::File;
 
 use super::{Copies, Image};
+use crate::failure::Failure;
 
 /// Formats that mdadm calls external: the kernel's md serves them with the help of mdmon.
 const EXTERNAL: [&str; 2] = ["Intel Matrix RAID", "DDF RAID"];
@@ -48,6 +50,25 @@ impl Contents {
         };
         Contents { what, next }
     }
+}
+
+/// Refuses a remote member on which `signatures` were found.
+///
+/// # Errors
+/// The contents, or the reason why it cannot be read.
+pub(crate) fn refuse_contents(
+    path: &Path,
+    signatures: io::Result<Vec<Signature>>,
+) -> Result<(), Failure> {
+    let path = shown(&path.display().to_string()).into_owned();
+    let cannot = |error| Failure::failed(format!("cannot read {path}: {error}"));
+    let found = signatures.map_err(cannot)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let all: Vec<String> = found.iter().map(Signature::to_string).collect();
+    let what = format!("{path} is refused: it contains {}", all.join(" and "));
+    Err(Failure::refused(what).next("to overwrite it: the same with --force"))
 }
 
 fn parts_with_superblocks(path: &Path) -> Vec<(u32, PathBuf)> {

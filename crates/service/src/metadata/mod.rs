@@ -35,6 +35,7 @@ mod scan;
 
 pub use allocate::allocate;
 pub use change::{Change, Held, Standing};
+pub(crate) use contents::refuse_contents;
 pub use contents::{Contents, part, parts};
 pub use host::{block_device_name, host_name, now, random_number, random_uuid};
 pub use image::Image;

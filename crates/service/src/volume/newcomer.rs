@@ -25,7 +25,7 @@ use super::shard::Local;
 use super::unopened::member_failure;
 use crate::control::ErrorCode;
 use crate::failure::Failure;
-use crate::metadata::{Image, Metadata, allocate, random_uuid};
+use crate::metadata::{Image, Metadata, allocate, random_uuid, refuse_contents};
 use crate::refusal::said;
 use crate::why::Why;
 
@@ -78,7 +78,7 @@ impl Newcomer {
             error => member_failure(&error),
         })?;
         if is_remote && !force && !is_known {
-            refuse_contents(path, &member)?;
+            refuse_contents(path, member.remote_signatures())?;
         }
         let deadline = array.deadline.of(true, member.kind().is_direct() == Some(true));
         let label = path.display().to_string();
@@ -98,7 +98,7 @@ impl Newcomer {
             known,
             superblocks: image.found.iter().map(|found| found.offset).collect(),
             size,
-            areas: if is_remote { Vec::new() } else { areas },
+            areas,
         })
     }
 
@@ -158,18 +158,6 @@ impl Newcomer {
             NotTaken::Unfit(_) => unfit(why),
         }
     }
-}
-
-/// Refuses a remote member that contains something.
-fn refuse_contents(path: &Path, remote: &Named) -> Result<(), Failure> {
-    let cannot = |error| Failure::failed(format!("cannot read {}: {error}", path.display()));
-    let found = remote.remote_signatures().map_err(cannot)?;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let all: Vec<String> = found.iter().map(ToString::to_string).collect();
-    let what = format!("{} is refused: it contains {}", path.display(), all.join(" and "));
-    Err(Failure::refused(what).next("to overwrite it: the same with --force"))
 }
 
 fn unfit(why: impl Display) -> Failure {

@@ -6,9 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::Stack;
+use braid_nbd::uri::Uri;
+use braid_stack::{Node, Stack};
 
 use super::left::process_of;
+use super::own_export;
 use super::spec::Spec;
 use crate::control::{ErrorCode, Order, apply};
 use crate::failure::Failure;
@@ -19,6 +21,10 @@ pub(super) struct Own {
     name: String,
     /// The folder in which its file is served.
     mount: PathBuf,
+    /// Addresses that it listens on for NBD clients.
+    nbd: Vec<String>,
+    /// The folder of control sockets, its own and those of other volumes.
+    run: Option<PathBuf>,
 }
 
 /// Why something is not used.
@@ -47,14 +53,23 @@ impl OnItself {
 
 impl Own {
     pub(super) fn new(spec: &Spec) -> Own {
-        Own { name: spec.name.clone(), mount: spec.mount.clone() }
+        Own {
+            name: spec.name.clone(),
+            mount: spec.mount.clone(),
+            nbd: spec.nbd.clone(),
+            run: spec.control.as_ref().and_then(|path| Some(path.parent()?.to_owned())),
+        }
     }
 
     /// # Errors
     /// `path` lies on the volume, or that cannot be found out.
     pub(super) fn check(&self, path: &Path) -> Result<(), OnItself> {
         let path = path.to_owned();
-        match braid_probe::stands_on(&path, &self.mount, &process_of) {
+        let way = match Stack::remote_called(&path) {
+            Some(remote) => Ok(self.way_of(&remote, &mut Vec::new())),
+            None => braid_probe::stands_on(&path, &self.mount, &process_of),
+        };
+        match way {
             Ok(None) => Ok(()),
             Ok(Some(way)) => Err(OnItself::Is { path, way, name: self.name.clone() }),
             // A path in no folder lies nowhere: opening it says so.
@@ -65,6 +80,32 @@ impl Own {
             }
             Err(error) => Err(OnItself::Unknown { path, error }),
         }
+    }
+
+    /// Returns the way from a `remote` member to the volume: directly, or through volumes of this machine, of which
+    /// those in `seen` were asked.
+    fn way_of(&self, remote: &Stack, seen: &mut Vec<String>) -> Option<String> {
+        let Node::Nbd(nbd) = &remote.node else { return None };
+        let (uri, _) = Uri::parse_with_tls(&nbd.uri).ok()?;
+        if self.nbd.iter().any(|address| own_export::is_at(address, &uri)) {
+            return Some(format!("{} is an export of volume {} itself", nbd.uri, self.name));
+        }
+        for server in own_export::servers(self.run.as_deref()?, &self.name, &uri) {
+            if seen.contains(&server.name) {
+                continue;
+            }
+            seen.push(server.name.clone());
+            let stack = Stack::parse_to_read(&server.stack).ok()?;
+            let way = paths(&stack).iter().find_map(|path| match Stack::remote_called(path) {
+                Some(remote) => self.way_of(&remote, seen),
+                // A path that cannot be examined is that volume's trouble.
+                None => braid_probe::stands_on(path, &self.mount, &process_of).ok().flatten(),
+            });
+            if let Some(way) = way {
+                return Some(format!("{} is an export of volume {}: {way}", nbd.uri, server.name));
+            }
+        }
+        None
     }
 
     /// # Errors
@@ -87,8 +128,11 @@ impl Own {
     }
 }
 
-/// All paths that a stack reads or writes: of members, logs, maps, stores, saved caches and RAM disks, profiles.
+/// All that a stack reads or writes: paths of members, logs, maps, stores, saved caches and RAM disks, profiles; names of
+/// remote members.
 fn paths(stack: &Stack) -> Vec<PathBuf> {
     let below = stack.members().iter().flat_map(paths);
-    stack.own_path().map(PathBuf::from).into_iter().chain(below).collect()
+    let remote = stack.member_name().filter(|_| stack.is_remote());
+    let own = stack.own_path().map(PathBuf::from);
+    own.into_iter().chain(remote).chain(below).collect()
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use braid_block::HasLimits;
 use braid_device::Ram;
 use braid_mem::Pages;
-use braid_member::Member;
+use braid_member::{Member, TrafficRead};
 use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
@@ -29,7 +29,9 @@ use super::verdict::{self, Serving, Verdict};
 use super::warnings::Warnings;
 use super::watcher::Watcher;
 use super::{arrays, caches, memory, shard, slow_requests, to_shard};
-use crate::control::{self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status};
+use crate::control::{
+    self, DeviceStatus, MemberStatus, OUTPUT_VERSION, RamStatus, RemoteStatus, Status,
+};
 
 /// Parts of a volume from which its status is made.
 pub(super) struct Shared {
@@ -194,6 +196,7 @@ impl Shared {
                 slow: self.health.why_slow(leaf),
                 // The client asks the disk, too: nothing here waits for it.
                 disk: None,
+                remote: leaf.traffic().map(|traffic| remote(&traffic.read())),
             }
         };
         self.media.leaves().iter().map(member).collect()
@@ -238,5 +241,22 @@ impl Shared {
             }
         };
         all.iter().zip(held).map(status).collect()
+    }
+}
+
+/// The connections of a remote member, from its counts.
+fn remote(counts: &TrafficRead) -> RemoteStatus {
+    RemoteStatus {
+        connections: counts.connections,
+        connections_wanted: counts.wanted,
+        reconnects: counts.reconnects,
+        repeated: counts.repeated,
+        expired: counts.overdue,
+        sent_bytes: counts.sent,
+        received_bytes: counts.received,
+        round_trip_us: counts.round_trip_us,
+        waiting_us: counts.waiting_us,
+        deadline_us: counts.deadline_us,
+        trouble: counts.trouble.clone(),
     }
 }

@@ -9,7 +9,7 @@ use crate::control::ErrorCode;
 use crate::failure::Failure;
 
 /// Returns the failure of a member that could not be opened, with the next step.
-pub(super) fn member_failure(error: &MemberError) -> Failure {
+pub(crate) fn member_failure(error: &MemberError) -> Failure {
     let no_memory = Failure::failed(error).code(ErrorCode::NoMemory);
     match error {
         MemberError::Open { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {

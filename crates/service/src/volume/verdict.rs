@@ -307,7 +307,7 @@ fn all_gone(members: &[MemberStatus]) -> Vec<String> {
 /// Returns warnings about members that work, or that an array can do without.
 pub(super) fn warnings_of(members: &[MemberStatus]) -> Vec<String> {
     let mut warnings = all_gone(members);
-    for MemberStatus { member, io, slow, .. } in members {
+    for MemberStatus { member, io, slow, remote, .. } in members {
         if io.overdue > 0 {
             let count = io.overdue;
             warnings.push(format!(
@@ -316,6 +316,7 @@ pub(super) fn warnings_of(members: &[MemberStatus]) -> Vec<String> {
             ));
         }
         warnings.extend(slow.iter().map(|why| format!("{member} is slow: {why}")));
+        warnings.extend(remote.iter().filter_map(|remote| remote.delay(member)));
     }
     warnings
 }

@@ -5,7 +5,7 @@ use braid_shell::{shell_path, shown};
 use braid_stack::ByteSize;
 
 use super::super::scrubbed;
-use super::{disks, duration};
+use super::{disks, duration, remotes};
 use braid_service::control::{ArrayMember, ArrayStatus, JobStatus, Status};
 
 /// An array: what it is, how its members are, what goes on.
@@ -48,6 +48,7 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
         lines.iter().map(|(key, value)| format!("{key:>8}: {}\n", shown(value))).collect();
     for member in &array.members {
         text.push_str(&format!("          {}\n", shown(&member_line(member, &status.name))));
+        text.push_str(&remotes::of(status, &member.member));
         text.push_str(&disks::of(status, &member.member));
     }
     let is_complete = array.in_sync.iter().all(|in_sync| *in_sync);

@@ -15,19 +15,17 @@ use std::path::{Path, PathBuf};
 
 use braid_md::superblock::{OfMember, Recovery};
 use braid_md::{BitmapHeader, Features, Role, Superblock};
-use braid_probe::MemberFacts;
 use braid_shell::{shell_path, shown};
 
 use super::super::given;
 use super::{copies, copy_of};
 use crate::cli::SuperblocksRestore;
 use braid_service::control::{self, OUTPUT_VERSION};
+use braid_service::examined::Examined;
 use braid_service::failure::Failure;
-use braid_service::metadata::{
-    Carries, Change, Held, Image, Kept, KeptMember, Patch, Saved, Trail,
-};
+use braid_service::metadata::{Carries, Change, Image, Kept, KeptMember, Patch, Saved, Trail};
 use braid_service::places::Places;
-use braid_service::record::{Known, Seen};
+use braid_service::record::Seen;
 
 /// A member that is to have its superblock.
 struct Target<'a> {
@@ -47,24 +45,24 @@ pub(super) fn restore(options: &SuperblocksRestore) -> Result<(), Failure> {
     let is_own = |one: &&Target<'_>| one.own().is_some() || is_of(&one.image, &kept);
     let own = targets.iter().filter(is_own).map(|one| one.path.clone());
     let accepted: Vec<PathBuf> = forced.iter().cloned().chain(own).collect();
-    let facts = given::judge(&paths, &accepted)?;
-    for (target, facts) in targets.iter().zip(&facts) {
-        target.check(facts, forced.contains(&target.path))?;
+    let examined = Examined::judge(&paths, &accepted)?;
+    for (target, now) in targets.iter().zip(&examined) {
+        target.check(now.seen(), forced.contains(&target.path))?;
     }
     let fresh = freshest(&kept, &targets);
     let mut patches = Vec::new();
     for (member, target) in targets.iter().enumerate() {
         if target.own().is_none() {
-            patches.extend(target.patches(member, facts[member].size, fresh.as_ref())?);
+            patches.extend(target.patches(member, examined[member].size(), fresh.as_ref())?);
         }
     }
     let number = match options.plan || patches.is_empty() {
         true => None,
         false => {
-            let members = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+            let members = examined.iter().map(Examined::hold).collect::<Result<Vec<_>, _>>()?;
             let saved = Saved {
                 arrays: vec![kept.array.clone()],
-                members: facts.iter().map(Known::of).collect(),
+                members: examined.iter().map(Examined::known).collect(),
                 ..Saved::new("superblocks restore")
             };
             let change = Change { members, patches: patches.clone() };
@@ -227,8 +225,8 @@ impl Target<'_> {
     }
 
     /// Checks that the device is the same as before, or was named again.
-    fn check(&self, facts: &MemberFacts, is_forced: bool) -> Result<(), Failure> {
-        let (then, now) = (&self.kept.known, Seen::of(facts));
+    fn check(&self, now: Seen, is_forced: bool) -> Result<(), Failure> {
+        let then = &self.kept.known;
         let next = || format!("if it is a copy of it: --force {}", shell_path(&self.path));
         if is_forced {
             return Ok(());

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
-use braid_service::control::{CacheStatus, JobStatus, Latencies, MemberStatus, Status};
+use braid_service::control::{
+    CacheStatus, JobStatus, Latencies, MemberStatus, RemoteStatus, Status,
+};
 
 /// State of volumes at a time; `None` for a volume that did not respond.
 pub(super) struct Look {
@@ -124,7 +126,13 @@ fn of_volume(before: &Status, now: &Status, seconds: f64, sort: Sort) -> Volume 
         let same = before.caches.get(index).filter(|one| one.cache == cache.cache);
         of_cache(same.unwrap_or(cache), cache)
     });
-    let notes = clients.chain(passes).chain(caches).collect();
+    let remotes = now.members.iter().enumerate().filter_map(|(index, member)| {
+        let same = before.members.get(index).filter(|one| one.member == member.member);
+        let then = same.and_then(|one| one.remote.as_ref());
+        let remote = member.remote.as_ref()?;
+        Some(of_remote(&member.member, then.unwrap_or(remote), remote, seconds))
+    });
+    let notes = clients.chain(passes).chain(caches).chain(remotes).collect();
     Volume { name: now.name.clone(), state: now.state.clone(), figures, members, notes }
 }
 
@@ -142,6 +150,23 @@ fn of_member(before: &MemberStatus, now: &MemberStatus, seconds: f64, of: &Statu
         ..of_latencies(&all)
     };
     Member { name: now.member.clone(), state: state_of(now, of), figures }
+}
+
+/// The connections of a remote member; only the present delay, if there is one.
+fn of_remote(member: &str, then: &RemoteStatus, now: &RemoteStatus, seconds: f64) -> String {
+    if let Some(delay) = now.delay(member) {
+        return delay;
+    }
+    let per_second = |then, now| ByteSize(rate(then, now, seconds) as u64);
+    format!(
+        "{member}: {} of {} connections, round trip {:.2} ms, {:#}/s sent, {:#}/s received, {} lost connections",
+        now.connections,
+        now.connections_wanted,
+        now.round_trip_us as f64 / 1e3,
+        per_second(then.sent_bytes, now.sent_bytes),
+        per_second(then.received_bytes, now.received_bytes),
+        now.reconnects
+    )
 }
 
 fn of_latencies(all: &Latencies) -> Figures {

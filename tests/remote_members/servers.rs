@@ -1,0 +1,137 @@
+//! Servers that return as something else, answer with errors, or break the protocol: clear errors, and nothing lost.
+
+use std::io::Write;
+use std::os::unix::net::UnixListener;
+
+use crate::common::{MIB, Scratch, pattern, skip_without, wait_until};
+use crate::far::{Far, member, socket};
+
+#[test]
+fn a_server_that_returns_as_less_than_it_was_is_not_used() {
+    skip_without!("nbdkit");
+    let scratch = Scratch::new();
+    let socket = socket(&scratch);
+    let disk = scratch.sparse("far.img", 8 * MIB);
+    let disk = disk.to_str().expect("a plain name");
+    let far = Far::nbdkit(&["file", disk], &socket);
+    let near =
+        scratch.up(&member(&socket, ", deadline=60s"), &["--name", "near", "--attach", "none"]);
+    near.client().write(0, &pattern(7, 0, 4096), true).expect("a write");
+    let mut last = far;
+    for (args, why) in [
+        (
+            vec!["file", disk, "--filter=truncate", "truncate=4M"],
+            "has 4194304 bytes now; it had 8388608",
+        ),
+        (vec!["--readonly", "file", disk], "is read-only now"),
+        (
+            vec!["--filter=blocksize-policy", "file", disk, "blocksize-minimum=4096"],
+            "its blocks are larger",
+        ),
+        (vec!["--filter=fua", "file", disk, "fuamode=none"], "it has no durable writes (FUA)"),
+    ] {
+        drop(last);
+        last = Far::nbdkit(&args, &socket);
+        wait_until(why, || near.status()["warnings"].to_string().contains(why));
+    }
+    drop(last);
+    // One that breaks the protocol.
+    std::fs::remove_file(&socket).expect("a socket");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let hostile = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the member");
+        // It may be gone by then.
+        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2 and more");
+    });
+    hostile.join().expect("the server");
+    wait_until("the reason", || {
+        near.status()["warnings"].to_string().contains("not a newstyle NBD server")
+    });
+    std::fs::remove_file(&socket).expect("a socket");
+    // As it was: the request that waits is answered.
+    let mut client = near.client();
+    let _far = Far::nbdkit(&["file", disk], &socket);
+    assert_eq!(client.read(0, 4096).expect("a read"), pattern(7, 0, 4096));
+    near.down();
+}
+
+#[test]
+fn errors_of_a_server_fail_the_member_of_a_mirror_and_no_request() {
+    skip_without!("nbdkit");
+    let scratch = Scratch::new();
+    let socket = socket(&scratch);
+    scratch.sparse("a.img", 16 * MIB);
+    let disk = scratch.sparse("far.img", 16 * MIB);
+    let disk = disk.to_str().expect("a plain name");
+    let flag = scratch.join("errors");
+    let error = format!("error-file={}", flag.display());
+    let args = [
+        "--filter=error",
+        "--filter=delay",
+        "file",
+        disk,
+        "error-pwrite=ENOSPC",
+        "error-pwrite-rate=1",
+    ];
+    let _far = Far::nbdkit(&[&args[..], &[&error, "rdelay=2ms"]].concat(), &socket);
+    let stack = format!("raid1(a.img, {})", member(&socket, ""));
+    let near = scratch.up(&stack, &["--name", "near", "--attach", "none"]);
+    let mut client = near.client();
+    client.write(0, &pattern(1, 0, 4096), true).expect("a write");
+    std::fs::write(&flag, []).expect("a file");
+    client.write(4096, &pattern(2, 0, 4096), true).expect("a write that one member takes");
+    let status = near.status();
+    assert_eq!(status["state"], "degraded", "{status}");
+    assert_eq!(client.read(4096, 4096).expect("a read"), pattern(2, 0, 4096));
+    drop(client);
+    near.down();
+}
+
+#[test]
+fn a_request_that_waits_is_told_and_fails_at_the_deadline() {
+    skip_without!("nbdkit");
+    let scratch = Scratch::new();
+    let socket = socket(&scratch);
+    let far = Far::nbdkit(&["memory", "8M"], &socket);
+    let stack = member(&socket, ", deadline=4s");
+    let near = scratch.up(&stack, &["--name", "near", "--attach", "none"]);
+    let mut client = near.client();
+    drop(far);
+    let waiting = std::thread::spawn(move || client.write(0, &pattern(1, 0, 4096), false));
+    wait_until("the wait to be told", || {
+        let told = scratch.run(&["status", "near"]).ok().out;
+        told.contains("waits ") && told.contains("fails at 4 s")
+    });
+    let top = scratch.run(&["top", "near", "--count", "1", "--interval", "1"]).ok().out;
+    assert!(
+        top.contains("nbd(") && (top.contains("waits ") || top.contains("not connected")),
+        "{top}"
+    );
+    assert!(waiting.join().expect("a client").is_err(), "it fails at the deadline");
+    near.down();
+}
+
+#[test]
+fn addresses_of_every_wrong_kind_are_refused_at_their_place() {
+    let scratch = Scratch::new();
+    for (uri, at, why) in [
+        ("http://nas/x", "http", "an address begins with nbd:// or nbd+unix://"),
+        ("nbd:///x", "/x", "it names no host"),
+        ("nbd://nas:0/x", "0/x", "its port is no number from 1 to 65535"),
+        ("nbd://nas:x1/y", "x1", "its port is no number from 1 to 65535"),
+        ("nbd://::1/x", "::1", "in brackets"),
+        ("nbd://me@nas/x", "@nas", "user names are for TLS"),
+        ("nbd://nas/x?tls=on", "?tls", "has no parameters"),
+        ("nbd+unix://nas/x?socket=/s", "nas", "a Unix socket has no host"),
+        ("nbd+unix:///x?socket=s", "s)", "does not begin with /"),
+    ] {
+        let stack = format!("nbd({uri})");
+        let output = scratch.run(&["cat", &stack]).fails(2, &[why]);
+        // A caret stands below the place.
+        let lines: Vec<&str> = output.err.lines().collect();
+        let shown = lines.iter().position(|line| line.contains(&stack)).expect("the expression");
+        let caret = lines[shown + 1].find('^').expect("a caret");
+        let place = lines[shown].get(caret..).unwrap_or_default();
+        assert!(place.starts_with(at), "{uri}: {place:?}\n{}", output.err);
+    }
+}
