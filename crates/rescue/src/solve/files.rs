@@ -41,7 +41,7 @@ const MOST_FILLINGS: usize = 1000;
 /// Those that are listed, at most.
 const MOST_LISTED: usize = 100_000;
 /// Bytes that all of them read, at most.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 8 << 30;
 /// Share of the best score, as a fraction, from which on a hypothesis is tried.
 const NEAR: (i64, i64) = (9, 10);
 /// Whole files that a decision needs, in all and on each member without blocks.
