@@ -33,6 +33,10 @@ const SHORT: Duration = Duration::from_secs(10);
 /// Time limit for commands that wait until requests are answered.
 const LONG: Duration = Duration::from_secs(30);
 
+/// Time limit for the driver to notice that a server died: the time-out of requests twice, since it starts anew for those
+/// that were looked at just before, and some more.
+const NOTICE: Duration = Duration::from_secs(70);
+
 /// Tags of a queue: as a loop device has, which is what clients expect.
 const DEPTH: u16 = 128;
 
@@ -291,16 +295,17 @@ impl Device {
     }
 
     /// Prepares a device whose server died for another one. The driver may still be about to notice that death, which is
-    /// waited for.
+    /// waited for: if the server had requests of all tags, it looks only when these are half a minute old.
     ///
     /// # Errors
-    /// `EBUSY` if a process still has it open; what else the driver returns.
+    /// `EBUSY` if a process still has it open; `EINVAL` if an earlier preparation was not followed by
+    /// [`Device::end_recovery`]; what else the driver returns.
     pub fn begin_recovery(&self) -> io::Result<()> {
-        let deadline = Instant::now() + SHORT;
+        let deadline = Instant::now() + NOTICE;
         loop {
             match command(BEGIN_RECOVERY, self.number, 0, &mut [], SHORT) {
                 Err(error) if error.raw_os_error() == Some(BUSY) && Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(10));
                 }
                 other => return other,
             }
