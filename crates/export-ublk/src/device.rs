@@ -32,6 +32,9 @@ const DEVICES: &str = "/sys/class/ublk-char";
 const SHORT: Duration = Duration::from_secs(10);
 /// Time limit for commands that wait until requests are answered.
 const LONG: Duration = Duration::from_secs(30);
+/// Time limit for commands that make the block device, and read partitions of it. Members answer or fail long before. A
+/// process that ended meanwhile would leave that reading, and a lock of the driver, for good.
+const START_LIMIT: Duration = Duration::from_secs(600);
 
 /// Time limit for the driver to notice that a server died: the time-out of requests twice, since it starts anew for those
 /// that were looked at just before, and some more.
@@ -289,9 +292,9 @@ impl Device {
     /// Makes the block device. All tags of all queues must be waited for, or soon be; requests come before this returns.
     ///
     /// # Errors
-    /// The error of the driver; `TimedOut` if that takes more than half a minute.
+    /// The error of the driver; `TimedOut` if that takes more than ten minutes.
     pub fn start(&self) -> io::Result<()> {
-        command(START, self.number, u64::from(std::process::id()), &mut [], LONG)
+        command(START, self.number, u64::from(std::process::id()), &mut [], START_LIMIT)
     }
 
     /// Prepares a device whose server died for another one. The driver may still be about to notice that death, which is
@@ -317,7 +320,7 @@ impl Device {
     /// # Errors
     /// As [`Device::start`].
     pub fn end_recovery(&self) -> io::Result<()> {
-        command(END_RECOVERY, self.number, u64::from(std::process::id()), &mut [], LONG)
+        command(END_RECOVERY, self.number, u64::from(std::process::id()), &mut [], START_LIMIT)
     }
 
     /// Tells clients of another size, if the driver can. Returns false if it cannot.
