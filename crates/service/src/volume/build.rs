@@ -78,7 +78,7 @@ const ZEROES: usize = 256 << 10;
 /// A shard, as the ground of a stack.
 struct Shard<'a> {
     handle: &'a Handle,
-    /// What members write by themselves.
+    /// Memory for zeroes that members write by themselves.
     zeroes: Pool,
     read_only: bool,
     homes: Option<&'a Homes>,

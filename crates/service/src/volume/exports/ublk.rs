@@ -34,7 +34,7 @@ use braid_stack::{Node, Stack};
 
 use mounted::{mount_points, save, unmount};
 pub(in crate::volume) use notes::keep_inside;
-use notes::{forget, note, taking_note};
+use notes::{forget, half_taken, note, taking_note};
 
 use super::link::{self, Link};
 use super::{Change, Export, Kind, Prepared, Start};
@@ -248,14 +248,6 @@ fn check_same(
         known.size,
         known.logical_block,
     )))
-}
-
-fn half_taken(device: &Device, name: &str) -> String {
-    format!(
-        "{} was about to be taken over when the process that did so ended, and the driver cannot repeat that: \
-         `braid down {name} --force` takes it away, with what is mounted on it",
-        device.path().display()
-    )
 }
 
 fn broken(device: &Device, what: &str, error: &io::Error) -> RunError {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use braid_export_ublk::Device;
+
 use crate::volume::spec::{Spec, Way};
 
 /// The note that the process of the volume with the folder `mount` came to keep completed writes, which ended with it.
@@ -32,4 +34,13 @@ pub(super) fn forget(mount: &Path) {
     // Most often there is none.
     let _ = std::fs::remove_file(note(mount));
     let _ = std::fs::remove_file(taking_note(mount));
+}
+
+/// The refusal of a device with the note of an earlier attempt ([`taking_note`]).
+pub(super) fn half_taken(device: &Device, name: &str) -> String {
+    format!(
+        "{} was about to be taken over when the process that did so ended, and the driver cannot repeat that: \
+         `braid down {name} --force` takes it away, with what is mounted on it",
+        device.path().display()
+    )
 }
