@@ -32,6 +32,13 @@ const DEVICES: &str = "/sys/class/ublk-char";
 const SHORT: Duration = Duration::from_secs(10);
 /// Time limit for commands that wait until requests are answered.
 const LONG: Duration = Duration::from_secs(30);
+/// Time limit for commands that make the block device, and read partitions of it. Members answer or fail long before. A
+/// process that ended meanwhile would leave that reading, and a lock of the driver, for good.
+const START_LIMIT: Duration = Duration::from_secs(600);
+
+/// Time limit for the driver to notice that a server died: the time-out of requests twice, since it starts anew for those
+/// that were looked at just before, and some more.
+const NOTICE: Duration = Duration::from_secs(70);
 
 /// Tags of a queue: as a loop device has, which is what clients expect.
 const DEPTH: u16 = 128;
@@ -285,22 +292,23 @@ impl Device {
     /// Makes the block device. All tags of all queues must be waited for, or soon be; requests come before this returns.
     ///
     /// # Errors
-    /// The error of the driver; `TimedOut` if that takes more than half a minute.
+    /// The error of the driver; `TimedOut` if that takes more than ten minutes.
     pub fn start(&self) -> io::Result<()> {
-        command(START, self.number, u64::from(std::process::id()), &mut [], LONG)
+        command(START, self.number, u64::from(std::process::id()), &mut [], START_LIMIT)
     }
 
     /// Prepares a device whose server died for another one. The driver may still be about to notice that death, which is
-    /// waited for.
+    /// waited for: if the server had requests of all tags, it looks only when these are half a minute old.
     ///
     /// # Errors
-    /// `EBUSY` if a process still has it open; what else the driver returns.
+    /// `EBUSY` if a process still has it open; `EINVAL` if an earlier preparation was not followed by
+    /// [`Device::end_recovery`]; what else the driver returns.
     pub fn begin_recovery(&self) -> io::Result<()> {
-        let deadline = Instant::now() + SHORT;
+        let deadline = Instant::now() + NOTICE;
         loop {
             match command(BEGIN_RECOVERY, self.number, 0, &mut [], SHORT) {
                 Err(error) if error.raw_os_error() == Some(BUSY) && Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(5));
+                    std::thread::sleep(Duration::from_millis(10));
                 }
                 other => return other,
             }
@@ -312,7 +320,7 @@ impl Device {
     /// # Errors
     /// As [`Device::start`].
     pub fn end_recovery(&self) -> io::Result<()> {
-        command(END_RECOVERY, self.number, u64::from(std::process::id()), &mut [], LONG)
+        command(END_RECOVERY, self.number, u64::from(std::process::id()), &mut [], START_LIMIT)
     }
 
     /// Tells clients of another size, if the driver can. Returns false if it cannot.

@@ -13,10 +13,12 @@
 //! * A slot has at most one request. Its memory is taken at once, before the request is started, and for nothing else.
 //! * A request is checked against the limits of the device that it is started on, with no wait between.
 //! * Every request that was fetched gets one result.
+//! * Requests never hold all of the pool, so the volume can take from it what it needs to end one.
 
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use braid_block::{Errno, Payload};
 use braid_engine::{Dev, Offered, WritePermit};
@@ -30,6 +32,9 @@ use crate::request::{CheckedRequest, Data, MAX_DATA, RawRequest};
 /// `UBLK_U_IO_FETCH_REQ` and `UBLK_U_IO_COMMIT_AND_FETCH_REQ`: `_IOWR('u', …, 16 bytes)`.
 const FETCH: u32 = 0xc010_7520;
 const COMMIT_AND_FETCH: u32 = 0xc010_7521;
+
+/// A quarter of the memory is left to what the volume does for requests.
+const SHARE_LEFT: usize = 4;
 
 /// Counts of the requests of one queue.
 pub type Counters = braid_status::Shared<ExportCounts>;
@@ -136,8 +141,17 @@ impl<E> Server<E> {
         }
     }
 
+    /// Takes memory for the data of a request, and leaves some: a device that needs memory for the requests that
+    /// hold theirs gets it.
     async fn memory(&self, len: usize) -> Payload {
-        poll_fn(|cx| self.pool.poll_get(len, cx)).await.into()
+        let total = self.pool.total_bytes();
+        let needed = len + (total / SHARE_LEFT).min(total - MAX_DATA);
+        poll_fn(|cx| match self.pool.poll_free(needed, cx) {
+            Poll::Ready(()) => self.pool.poll_get(len, cx),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+        .into()
     }
 
     fn count(&self, request: CheckedRequest) {

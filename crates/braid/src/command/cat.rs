@@ -124,8 +124,7 @@ fn open_as(executor: &Rc<Executor>, stack: &Stack, read_only: bool) -> Result<Op
     let media = Media::open(stack, &options).map_err(|error| failed(error.failure()))?;
     let handle = executor.handle();
     let pool = Pool::new(POOL).context("no memory")?;
-    let built =
-        build(&media, &handle, &pool, read_only, None).context("cannot open the members")?;
+    let built = build(&media, &handle, read_only, None).context("cannot open the members")?;
     Ok(Opened { built, pool, executor: Rc::clone(executor), media })
 }
 

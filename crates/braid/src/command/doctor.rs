@@ -222,18 +222,15 @@ fn loop_device() -> Finding {
 }
 
 fn ublk() -> Finding {
-    if Path::new("/dev/ublk-control").exists() {
-        return Finding::ok(
+    match braid_service::volume::ublk_ability() {
+        Ok(()) => Finding::ok("ublk", "used to attach volumes (`--attach auto`)"),
+        Err(why) => Finding::lacking(
             "ublk",
-            "/dev/ublk-control is there (this version does not use it yet)",
-        );
+            Verdict::Missing,
+            format!("{why}: FUSE and loop are used instead"),
+            "nothing needed; modprobe ublk_drv where the kernel has it (6.5 or later)",
+        ),
     }
-    Finding::lacking(
-        "ublk",
-        Verdict::Missing,
-        "no /dev/ublk-control: FUSE and loop are used instead",
-        "nothing needed; modprobe ublk_drv where the kernel has it (6.0 or later)",
-    )
 }
 
 fn nbd() -> Finding {

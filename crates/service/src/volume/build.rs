@@ -54,11 +54,11 @@ pub(super) type Homes = dyn Fn(usize) -> Box<dyn Home>;
 pub fn build(
     media: &Media,
     handle: &Handle,
-    pool: &Pool,
     read_only: bool,
     homes: Option<&Homes>,
 ) -> io::Result<Built> {
-    let wired = wire(&media.root, &Shard { handle, pool, read_only, homes })?;
+    let zeroes = Pool::new(ZEROES)?;
+    let wired = wire(&media.root, &Shard { handle, zeroes, read_only, homes })?;
     wired.cows.iter().for_each(|cow| handle.spawn(cow.run()));
     let caches = wired.caches.into_iter().map(|CacheAt { cache, of }| AtCache {
         text: of.text.clone(),
@@ -71,10 +71,15 @@ pub fn build(
     Ok(Built { dev: wired.dev, arrays: wired.arrays, readers: wired.readers, caches })
 }
 
+/// Memory of a shard for zeroes that members write where they cannot be asked for them, in bytes. It is none of the
+/// requests' memory: those may hold all of that while they wait for the zeroes, as at the first write to a log.
+const ZEROES: usize = 256 << 10;
+
 /// A shard, as the ground of a stack.
 struct Shard<'a> {
     handle: &'a Handle,
-    pool: &'a Pool,
+    /// Memory for zeroes that members write by themselves.
+    zeroes: Pool,
     read_only: bool,
     homes: Option<&'a Homes>,
 }
@@ -85,7 +90,7 @@ impl Ground for Shard<'_> {
     type Cache = OfCache;
 
     fn leaf(&self, leaf: &Arc<Member>) -> io::Result<Dev> {
-        leaf.device(self.handle, self.pool)
+        leaf.device(self.handle, &self.zeroes)
     }
 
     fn label(&self, leaf: &Arc<Member>, role: usize) -> String {

@@ -338,7 +338,7 @@ fn begin_write_back(
     done: String,
     answer: Sender<Answer>,
 ) {
-    let cache = match to.cache(&at.cache, handle, &local.pool) {
+    let cache = match to.cache(&at.cache, handle) {
         Ok(cache) => cache,
         Err(error) => return send(&answer, Err(Failure::failed(error))),
     };

@@ -90,7 +90,7 @@ pub use options::{Accepted, OpenOptions, Unusable};
 pub use promises::{check_stack, total_memory};
 pub use ready::{Printed, Ready};
 pub use run::run;
-pub use spec::{Attach, IoMode, LastResort, ReAdd, Spec};
+pub use spec::{Attach, IoMode, LastResort, ReAdd, Spec, ublk_ability};
 pub use tls::{TlsMode, TlsOptions, TlsRefusal};
 pub use trace::TraceTo;
 pub(crate) use unopened::member_failure;

@@ -262,7 +262,7 @@ fn run(
     let locked = memory::lock(&pool, budget.reserve).map_err(|error| error.kind());
     let (home, follow) = first.map(|first| (first.home, first.follow)).unzip();
     let home: Option<Box<Homes>> = home.map(|home| home as Box<Homes>);
-    let built = build(media, &handle, &pool, spec.read_only, home.as_deref())?;
+    let built = build(media, &handle, spec.read_only, home.as_deref())?;
     let dev = built.dev;
     let arrays: Vec<Rc<Array>> = built.arrays.into_iter().map(Rc::new).collect();
     make_good(&executor, &pool, &arrays, &built.caches)?;

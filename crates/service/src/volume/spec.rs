@@ -1,6 +1,7 @@
 //! The specification of a volume's process.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use braid_stack::{ByteSize, Stack};
 use serde::{Deserialize, Serialize};
@@ -17,8 +18,7 @@ pub enum Attach {
     /// The best that this machine and user have, or none
     #[default]
     Auto,
-    /// A device of the kernel's ublk driver; no command line offers it yet
-    #[serde(skip)]
+    /// A device of the kernel's ublk driver
     Ublk,
     /// A file system of one file, and a loop device on it
     Fuse,
@@ -30,6 +30,7 @@ impl Attach {
     /// The words for it: each with what help says of it.
     pub const WORDS: &'static [(&'static str, &'static str)] = &[
         ("auto", "The best that this machine and user have, or none"),
+        ("ublk", "A device of the kernel's ublk driver"),
         ("fuse", "A file system of one file, and a loop device on it"),
         ("none", "Not at all"),
     ];
@@ -42,7 +43,7 @@ impl Attach {
     /// Returns true if such a volume becomes a block device here.
     pub fn attaches(self) -> bool {
         match self {
-            Attach::Auto => can_attach_by_fuse(),
+            Attach::Auto => can_attach_by_ublk() || can_attach_by_fuse(),
             Attach::Ublk | Attach::Fuse => true,
             Attach::None => false,
         }
@@ -63,6 +64,35 @@ fn can_attach_by_fuse() -> bool {
     rustix::process::geteuid().is_root()
         && Path::new("/dev/fuse").exists()
         && Path::new("/dev/loop-control").exists()
+}
+
+/// Returns true if this user, on this machine, can attach a volume by the ublk driver.
+fn can_attach_by_ublk() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    let ask = || rustix::process::geteuid().is_root() && ublk_ability().is_ok();
+    *CAN.get_or_init(ask)
+}
+
+/// Checks if volumes can be attached by the ublk driver.
+///
+/// # Errors
+/// Why not, for people.
+pub fn ublk_ability() -> Result<(), String> {
+    let control = braid_uring::ublk::CONTROL;
+    if !Path::new(control).exists() {
+        return Err(format!("no {control}"));
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if let Some(fault) = braid_export_ublk::known_fault(&release) {
+        return Err(format!("not used on Linux {release}: {fault}"));
+    }
+    match braid_export_ublk::Features::read() {
+        Ok(features) if features.can_copy() => Ok(()),
+        Ok(_) => {
+            Err("the driver is older than Linux 6.5, and does not copy data on demand".to_owned())
+        }
+        Err(error) => Err(format!("the driver does not answer: {error}")),
+    }
 }
 
 /// Method of the volume's input and output.
@@ -208,10 +238,12 @@ pub struct Spec {
 impl Spec {
     /// Returns the driver that makes it a block device of this machine; `None` for none.
     pub fn way(&self) -> Option<Way> {
+        let has_ring = self.io != IoMode::Threads;
         match self.attach {
             Attach::Ublk => Some(Way::Ublk),
             Attach::Fuse => Some(Way::Fuse),
             Attach::None => None,
+            Attach::Auto if has_ring && can_attach_by_ublk() => Some(Way::Ublk),
             Attach::Auto => can_attach_by_fuse().then_some(Way::Fuse),
         }
     }

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use braid_block::Limits;
 use braid_cache::Cache;
 use braid_engine::{Dev, Device};
-use braid_mem::Pool;
 use braid_uring::{ExecutorClock, Handle};
 
 use super::admission::{admit, is_log};
@@ -85,9 +84,8 @@ impl ToWriteBack {
     ///
     /// # Errors
     /// No memory, no descriptor.
-    pub(super) fn cache(&self, cache: &Cache, handle: &Handle, pool: &Pool) -> io::Result<Cache> {
-        let log =
-            self.media.as_ref().map(|media| build(media, handle, pool, false, None)).transpose()?;
+    pub(super) fn cache(&self, cache: &Cache, handle: &Handle) -> io::Result<Cache> {
+        let log = self.media.as_ref().map(|media| build(media, handle, false, None)).transpose()?;
         let clock = Rc::new(ExecutorClock::new(handle));
         let more = self.write_back.config(&cache.origin(), log.map(|log| log.dev), clock, true)?;
         cache.to_write_back(more)

@@ -13,6 +13,7 @@
 //!   no longer.
 
 mod mounted;
+mod notes;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -32,6 +33,8 @@ use braid_probe::Holder;
 use braid_stack::{Node, Stack};
 
 use mounted::{mount_points, save, unmount};
+pub(in crate::volume) use notes::keep_inside;
+use notes::{forget, half_taken, note, taking_note};
 
 use super::link::{self, Link};
 use super::{Change, Export, Kind, Prepared, Start};
@@ -119,22 +122,6 @@ fn outlives(stack: &Stack) -> bool {
     is_outside && stack.members().iter().all(outlives)
 }
 
-/// The note that a volume's process came to keep completed writes, which ended with it.
-fn note(spec: &Spec) -> PathBuf {
-    spec.mount.with_extension("inside")
-}
-
-/// Notes that the process keeps completed writes from now on: its device is not taken over after it.
-///
-/// # Errors
-/// The note cannot be written.
-pub(in crate::volume) fn keep_inside(spec: &Spec) -> io::Result<()> {
-    match spec.way() {
-        Some(Way::Ublk) => std::fs::write(note(spec), ""),
-        _ => Ok(()),
-    }
-}
-
 /// The device that a process of the volume with the folder `mount` left.
 fn find(mount: &Path) -> Result<Option<Device>, ExportError> {
     ublk::find(ublk::tag(mount.as_os_str().as_bytes())).map_err(ExportError::failed)
@@ -144,7 +131,7 @@ fn find(mount: &Path) -> Result<Option<Device>, ExportError> {
 fn takes_over(spec: &Spec) -> bool {
     spec.way() == Some(Way::Ublk)
         && outlives(&spec.stack)
-        && !note(spec).exists()
+        && !note(&spec.mount).exists()
         && find(&spec.mount).is_ok_and(|left| {
             left.is_some_and(|left| {
                 left.stays()
@@ -171,7 +158,7 @@ impl Ublk {
         let device = Device::add(tag, queues, outlives(&on.spec.stack), &on.limits);
         let device = device.map_err(ExportError::failed)?;
         // Of an earlier device.
-        let _ = std::fs::remove_file(note(on.spec));
+        forget(&on.spec.mount);
         let started = self.serve(&device, on).and_then(|serving| match device.start() {
             Ok(()) => Ok(serving),
             Err(error) => Err(broken(&device, "is not started", &error)),
@@ -187,15 +174,25 @@ impl Ublk {
         }
     }
 
-    /// Goes on with a device that a killed process left. If that fails, the device stays as it was.
+    /// Goes on with a device that a killed process left. If that fails once it was begun, only `down` can mend it, and
+    /// the next attempt says so.
     fn take_over(&self, device: Device, on: &Start<'_>) -> Result<(Device, Serving), RunError> {
         let known = device.known().map_err(ExportError::failed)?;
         check_same(&device, known, &on.limits, &on.spec.name)?;
-        let begun = device.begin_recovery();
-        begun.map_err(|error| broken(&device, "is not taken over", &error))?;
+        let (note, name) = (taking_note(&on.spec.mount), &on.spec.name);
+        if note.exists() {
+            return Err(ExportError::failed(half_taken(&device, name)).into());
+        }
+        std::fs::write(&note, "").map_err(ExportError::failed)?;
+        if let Err(error) = device.begin_recovery() {
+            // Nothing was changed.
+            let _ = std::fs::remove_file(&note);
+            return Err(broken(&device, "is not taken over", &error));
+        }
         let serving = self.serve(&device, on)?;
         let ended = device.end_recovery();
         ended.map_err(|error| broken(&device, "is not taken over", &error))?;
+        std::fs::remove_file(&note).map_err(ExportError::failed)?;
         if known.size < on.limits.size {
             device.update_size(on.limits.size).map_err(ExportError::failed)?;
         }
@@ -433,6 +430,7 @@ fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, Expor
         let _ = unmount(point);
     }
     left.delete().map_err(ExportError::failed)?;
+    forget(mount);
     if let Some(link) = link {
         link::remove(link, &path);
     }
