@@ -360,7 +360,7 @@ fn a_volume_that_was_killed_is_told_and_comes_up_again() {
     again.down();
 }
 
-/// By the machine's shutdown, or because who had told it to end was told to end as well.
+/// By the machine's shutdown, or because its starter was told to end as well.
 #[test]
 fn down_removes_the_log_of_a_volume_that_ended_by_itself() {
     let scratch = Scratch::new();

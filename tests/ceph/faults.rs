@@ -1,4 +1,4 @@
-//! What is refused, and what fails.
+//! Refusals and failures.
 
 use std::time::Duration;
 

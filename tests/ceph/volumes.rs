@@ -1,4 +1,4 @@
-//! What works: an image as a volume, a snapshot, a member, an origin.
+//! Working volumes: an image as a volume, a snapshot, a member, an origin.
 
 use crate::cluster::{Cluster, skip_without_ceph};
 use crate::common::{MIB, Scratch, Tool, drivers, pattern, skip_without, wait_until};

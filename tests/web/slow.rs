@@ -50,7 +50,7 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
         while next(&mut events)["volumes"]["home"]["device"]["locked"] != (turn % 2 == 0) {}
     }
     assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
-    // One who comes now sees both, and that it is silent; and it is back when it answers.
+    // A client that comes now sees both, and that it is silent; and it is back when it answers.
     let (mut late, _) = web.follow();
     let first = next(&mut late);
     assert_eq!(first["volumes"]["home"]["state"], "online", "{first}");

@@ -1,7 +1,7 @@
 //! The device of a shard on an image.
 //!
 //! ```text
-//!   start ──▶ submit ──▶ ... counter ──▶ task: takes answers, wakes those who wait
+//!   start ──▶ submit ──▶ ... counter ──▶ task: takes answers, wakes waiting requests
 //!   a durable write: write ──▶ flush
 //! ```
 //!

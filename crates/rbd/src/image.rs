@@ -65,7 +65,7 @@ pub struct Image {
     is_blocklisted: AtomicBool,
 }
 
-/// What the libraries gave; null for what is not open.
+/// Handles of the libraries; null if not open.
 struct Handles {
     library: &'static Library,
     cluster: Pointer,

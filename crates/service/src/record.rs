@@ -134,6 +134,14 @@ impl Seen {
         look_at(path).ok().as_ref().map(Seen::of)
     }
 
+    /// Examines the member called `path`, of `size_bytes`, if it is there. Reading only.
+    pub fn called(path: &Path, size_bytes: u64) -> Option<Seen> {
+        match Stack::remote_called(path) {
+            Some(remote) => Some(Seen::remote(path, &remote, size_bytes)),
+            None => Seen::at(path),
+        }
+    }
+
     /// The `remote` member called `path`. A server says nothing by which it could be known elsewhere.
     pub fn remote(path: &Path, remote: &Stack, size_bytes: u64) -> Seen {
         let identities = vec![format!("remote {}", remote.remote_identity().unwrap_or_default())];

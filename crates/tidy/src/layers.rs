@@ -85,6 +85,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mem",
             "member",
             "metrics",
+            "nbd",
             "probe",
             "shell",
             "stack",

@@ -34,7 +34,7 @@ pub struct Held {
     place: (u64, u64),
 }
 
-/// What a member is kept on.
+/// The kind of a member.
 enum Medium {
     File(File),
     Remote(Remote),

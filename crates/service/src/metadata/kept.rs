@@ -26,7 +26,6 @@ use std::time::{Duration, SystemTime};
 use braid_md::bitmap::HEADER_BYTES;
 use braid_md::superblock::{Contents, SUPERBLOCK_BYTES};
 use braid_md::{BadBlocks, BitmapHeader, Resync, Superblock, Timestamp, Uuid};
-use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use super::Image;
@@ -121,10 +120,7 @@ impl KeptMember {
     fn read(path: &Path) -> Result<Option<(Uuid, KeptMember)>, Failure> {
         let image = Image::open(path)?;
         let best = image.best().and_then(|one| Some((&one.bytes, one.result.as_ref().ok()?)));
-        let seen = match Stack::remote_called(path) {
-            Some(remote) => Some(Seen::remote(path, &remote, image.size)),
-            None => Seen::at(path),
-        };
+        let seen = Seen::called(path, image.size);
         let (Some((bytes, superblock)), Some(seen)) = (best, seen) else {
             return Ok(None);
         };

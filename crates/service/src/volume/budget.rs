@@ -58,7 +58,7 @@ const OF_CACHE: usize = 8 << 20;
 
 /// Memory of a connection, in bytes: receive buffer, 128 requests in flight, state.
 const CONNECTION: usize = 48 << 10;
-/// Of the machine's memory, the share that connections may take, and its bounds in bytes.
+/// Share of the machine's memory that connections may take, as a divisor, and its bounds in bytes.
 const SHARE: u64 = 64;
 const SHARE_BOUNDS: (u64, u64) = (16 << 20, 128 << 20);
 /// The least connections that a shard takes.
