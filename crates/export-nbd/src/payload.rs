@@ -12,20 +12,21 @@ use braid_uring::Stream;
 /// finding one long free stretch.
 pub(crate) const PIECE: u64 = 1 << 20;
 
-/// Payloads up to this length, in bytes, may take the last of the memory. As many as a server has connections
-/// fit into what longer ones leave.
+/// Payloads up to this length, in bytes, may take what longer ones leave. As many as a server has connections
+/// fit into that.
 const SHORT: u64 = 64 << 10;
 
 /// `len` bytes from `pool` in buffers of at most `piece`, or nothing, and then the task is woken
 /// when some come back. Unless it is short, a quarter of the pool is left for short ones: clients that
-/// announce long payloads, and do not send them, hold up only others with long ones.
+/// announce long payloads, and do not send them, hold up only others with long ones. Short ones leave an eighth:
+/// a device that needs memory for the requests that hold theirs gets it.
 pub(crate) fn get_payload(
     pool: &Pool,
     len: u64,
     piece: u64,
     cx: &mut Context<'_>,
 ) -> Poll<Payload> {
-    let share = if len <= SHORT { 0 } else { pool.total_bytes() as u64 / 4 };
+    let share = pool.total_bytes() as u64 / if len <= SHORT { 8 } else { 4 };
     let kept = share.min((pool.total_bytes() as u64).saturating_sub(len));
     if pool.poll_free((len + kept) as usize, cx).is_pending() {
         return Poll::Pending;
