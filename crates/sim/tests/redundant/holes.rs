@@ -1,4 +1,4 @@
-//! A resync of members of 1 TiB on which there is next to nothing.
+//! A resync of members of 64 GiB on which there is next to nothing.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use braid_sim::Sim;
 
 use crate::world::SimClock;
 
-const SIZE: u64 = 1 << 40;
+const SIZE: u64 = 64 << 30;
 /// The part of a member that is stored.
-const PLACE: Span = Span { offset: 300 << 30, len: 64 << 10 };
+const PLACE: Span = Span { offset: 20 << 30, len: 64 << 10 };
 
 /// A disk that stores one place; the rest is a hole.
 #[derive(Clone)]
