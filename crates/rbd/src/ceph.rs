@@ -26,6 +26,8 @@ use crate::device::{Done, Queue};
 use crate::image::{Image, errno_of};
 use crate::library::Pointer;
 
+/// Answers that are taken at once, as librbd counts them.
+const MOST: libc::c_int = 64;
 /// Answers that are taken at once.
 const BATCH: usize = 64;
 
@@ -141,8 +143,7 @@ impl Queue for CephQueue {
         loop {
             let mut batch: [Pointer; BATCH] = [null_mut(); BATCH];
             // SAFETY: an open image, and an array of as many completions, of which the answer says how many are set.
-            let count =
-                unsafe { (library.rbd_poll_io_events)(image, batch.as_mut_ptr(), BATCH as i32) };
+            let count = unsafe { (library.rbd_poll_io_events)(image, batch.as_mut_ptr(), MOST) };
             let count = usize::try_from(count).unwrap_or(0);
             for completion in &batch[..count] {
                 // SAFETY: a completion that is complete, and is released once. Its request is over: librbd has let go of
