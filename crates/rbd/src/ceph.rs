@@ -26,6 +26,8 @@ use crate::device::{Done, Queue};
 use crate::image::{Image, errno_of};
 use crate::library::Pointer;
 
+/// Answers that are taken at once, as librbd counts them.
+const MOST: libc::c_int = 64;
 /// Answers that are taken at once.
 const BATCH: usize = 64;
 /// The same number, as librbd takes it.
