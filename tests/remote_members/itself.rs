@@ -20,8 +20,7 @@ fn an_export_of_the_volume_is_no_member_of_it() {
     std::os::unix::fs::symlink(volume.socket(), scratch.join("link")).expect("a link");
     add(&member(&scratch.join("link"), "")).fails(REFUSED, &words);
 
-    let above =
-        scratch.up(&format!("cache(size=8M, origin={own})"), &["--name", "t", "--attach", "none"]);
+    let above = scratch.up(&format!("cache(size=8M, {own})"), &["--name", "t", "--attach", "none"]);
     let through = member(&above.socket(), "");
     add(&through).fails(REFUSED, &["is an export of volume t: ", "an export of volume s itself"]);
     above.down();

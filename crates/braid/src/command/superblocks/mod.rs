@@ -97,8 +97,9 @@ fn members_of(what: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         let file = Places::from_environment().config_file(name);
         if file.exists() {
             let record = Record::read(&file)?;
-            let names = record.stack.member_names();
-            return Ok(names.into_iter().map(|(path, _)| path.to_owned()).collect());
+            let names = record.stack.member_names().into_iter().map(|(path, _)| path.to_owned());
+            let remotes = record.stack.remotes().into_iter();
+            return Ok(names.chain(remotes.filter_map(|(one, _)| one.member_name())).collect());
         }
     }
     given::absolute(what)
