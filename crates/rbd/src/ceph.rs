@@ -30,8 +30,6 @@ use crate::library::Pointer;
 const MOST: libc::c_int = 64;
 /// Answers that are taken at once.
 const BATCH: usize = 64;
-/// The same number, as librbd takes it.
-const MOST: std::ffi::c_int = 64;
 
 /// Requests to an image.
 pub struct CephQueue {
