@@ -58,7 +58,7 @@ const OF_CACHE: usize = 8 << 20;
 
 /// Memory of a connection, in bytes: receive buffer, 128 requests in flight, state.
 const CONNECTION: usize = 48 << 10;
-/// Of the machine's memory, the share that connections may take, and its bounds in bytes.
+/// Divisor of the machine's memory that gives the memory of connections, and the bounds of that in bytes.
 const SHARE: u64 = 64;
 const SHARE_BOUNDS: (u64, u64) = (16 << 20, 128 << 20);
 /// The least connections that a shard takes.
@@ -91,6 +91,13 @@ pub struct TooLittle {
     given: ByteSize,
     /// The least that it can be given.
     pub(super) least: ByteSize,
+}
+
+impl TooLittle {
+    /// Returns the next command.
+    pub(super) fn next(&self) -> String {
+        format!("`--memory {}`, or without it: memory is taken as requests need it", self.least)
+    }
 }
 
 impl Budget {

@@ -115,10 +115,7 @@ impl RunError {
                  none` serves it over NBD; `--attach fuse` attaches it all the same",
             ),
             RunError::Memory(NotHeld::TooLittle(error)) => {
-                refused(ErrorCode::NoMemory).next(format_args!(
-                    "`--memory {}`, or without it: memory is taken as requests need it",
-                    error.least
-                ))
+                refused(ErrorCode::NoMemory).next(error.next())
             }
             RunError::TooFewFiles { .. } => {
                 Failure::failed(self).next("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")

@@ -112,6 +112,15 @@ fn or_panic(
     Err(panic.unwrap_or(error))
 }
 
+/// Prepares the process for the memory that it will hold. Returns the sizes of that.
+fn prepare_memory(spec: &Spec) -> Result<Budget, RunError> {
+    let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
+    if spec.attach.attaches() {
+        memory::prepare();
+    }
+    Ok(budget)
+}
+
 /// Moves into the root file system that init will have, for a volume that holds it.
 fn follow_root(spec: &Spec) -> Result<(), RunError> {
     match spec.root_storage {
@@ -152,10 +161,7 @@ impl Opened {
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let attaches = spec.attach.attaches();
-        let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
-        if attaches {
-            memory::prepare();
-        }
+        let budget = prepare_memory(spec)?;
         let Opened { name, own, media, mut warnings, mut told } = Opened::of(spec)?;
         if attaches {
             told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
@@ -192,7 +198,6 @@ impl Volume {
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
-        let arrays = arrays::all(&media, Some(&remotes[0]), shards[0].facts.limits.read_only);
         told.extend(warnings.iter().map(|one| one.text.clone()));
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
