@@ -93,6 +93,13 @@ pub struct TooLittle {
     pub(super) least: ByteSize,
 }
 
+impl TooLittle {
+    /// Returns the next command.
+    pub(super) fn next(&self) -> String {
+        format!("`--memory {}`, or without it: memory is taken as requests need it", self.least)
+    }
+}
+
 impl Budget {
     /// Returns the sizes for the volume of `spec`.
     ///

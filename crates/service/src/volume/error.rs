@@ -161,12 +161,7 @@ impl RunError {
                  members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
                  none` serves it over NBD; `--attach fuse` attaches it without that",
             ),
-            NotHeld::TooLittle(error) => {
-                refused.next(format_args!(
-                    "`--memory {}`, or without it: memory is taken as requests need it",
-                    error.least
-                ))
-            }
+            NotHeld::TooLittle(error) => refused.next(error.next()),
         }
     }
 }

@@ -112,6 +112,15 @@ fn or_panic(
     Err(panic.unwrap_or(error))
 }
 
+/// Prepares the process for the memory that it will hold. Returns the sizes of that.
+fn prepare_memory(spec: &Spec) -> Result<Budget, RunError> {
+    let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
+    if spec.attach.attaches() {
+        memory::prepare();
+    }
+    Ok(budget)
+}
+
 /// Moves into the root file system that init will have, for a volume that holds it.
 fn follow_root(spec: &Spec) -> Result<(), RunError> {
     match spec.root_storage {
@@ -134,11 +143,7 @@ struct Opened {
 
 impl Opened {
     fn of(spec: &Spec) -> Result<Opened, RunError> {
-        let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
-        let attaches = spec.attach.attaches();
-        if attaches {
-            memory::prepare();
-        }
+        let budget = prepare_memory(spec)?;
         let name = claim_name(spec)?;
         let (mut told, mut is_dying) = (Vec::new(), false);
         if name.is_some() {
@@ -152,7 +157,7 @@ impl Opened {
         let media = Arc::new(open_members(spec, is_dying)?);
         let mut warnings: Vec<Warning> = spec.notes.iter().cloned().map(Warning::lasting).collect();
         warnings.extend(media.warnings());
-        if attaches {
+        if spec.attach.attaches() {
             told.extend(memory::check_limit(spec.attach, &written_files(&media))?);
         }
         let exports = Arc::new(Exports::prepare(spec, &mut warnings)?);
@@ -194,7 +199,6 @@ impl Volume {
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
-        let arrays = arrays::all(&media, Some(&remotes[0]), shards[0].facts.limits.read_only);
         told.extend(warnings.iter().map(|one| one.text.clone()));
         let shared = Arc::new(Shared {
             watcher: Watcher::new(spec, &media, remotes[0].clone()),
