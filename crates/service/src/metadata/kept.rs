@@ -121,10 +121,8 @@ impl KeptMember {
     fn read(path: &Path) -> Result<Option<(Uuid, KeptMember)>, Failure> {
         let image = Image::open(path)?;
         let best = image.best().and_then(|one| Some((&one.bytes, one.result.as_ref().ok()?)));
-        let seen = match Nbd::called(path) {
-            Some(nbd) => Some(Seen::remote(path, &nbd, image.size)),
-            None => Seen::at(path),
-        };
+        let remote = Nbd::called(path).map(|nbd| Seen::remote(path, &nbd, image.size));
+        let seen = remote.or_else(|| Seen::at(path));
         let (Some((bytes, superblock)), Some(seen)) = (best, seen) else {
             return Ok(None);
         };
