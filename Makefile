@@ -6,7 +6,7 @@ FLAGS ?= --locked
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
 .PHONY: all build install uninstall deb demo quick check deny test only steady slow-tests nightly reproduce \
-    reproduce-document interop foreign guest lab-smoke sim fuzz soak soak-memory soak-kills soak-cuts bench clean
+    reproduce-document interop foreign guest ceph lab-smoke sim fuzz soak soak-memory soak-kills soak-cuts bench clean
 
 all: build
 
@@ -122,6 +122,12 @@ interop:
 	@$(MAKE) only TEST='braid interop'
 	@$(MAKE) only TEST='braid rescue kernel'
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
+
+# Images of a real Ceph cluster, in memory and on the loopback: some ten minutes, 6 GiB.
+ceph: export BRAID_CEPH = 1
+ceph:
+	@scripts/setup.sh build test ceph
+	@$(MAKE) only TEST='braid ceph'
 
 # A machine that boots from a volume, loses a disk, and boots again; and one with Debian's systemd and udev,
 # whose volumes come and go. Real kernels in emulated machines: half an hour on two cores without kvm. Fetches

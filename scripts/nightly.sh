@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-all='test inputs hostile members fuzz seeds soak crashes caches geometries reproduce presets interop foreign guest memory kills cuts deny'
+all='test inputs hostile members fuzz seeds soak crashes caches restarts geometries reproduce presets interop foreign guest ceph memory kills cuts deny'
 chosen=${*:-$all}
 for name in $chosen; do
     case " $all " in *" $name "*) continue ;; esac
@@ -65,6 +65,7 @@ trap 'exit 143' TERM
 step() { # NAME COMMAND…
     name=$1
     shift
+    case " $all " in *" $name "*) ;; *) echo "nightly.sh: $name is not in the list of steps" >&2; exit 2 ;; esac
     case " $chosen " in *" $name "*) ;; *) return 0 ;; esac
     echo "$(date +%H:%M) $name: $*"
     began=$(date +%s)
@@ -136,6 +137,7 @@ step presets make lab-smoke
 step interop make interop
 step foreign make foreign
 step guest make guest
+step ceph make ceph
 step memory make soak-memory
 step kills make soak-kills
 step cuts make soak-cuts

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, by Debian package: setup.sh [build] [test] [foreign] [guest] [lab] [demo] [bench]
+# Installs what is missing, by Debian package: setup.sh [build] [test] [foreign] [guest] [ceph] [lab] [demo] [bench]
 #
 # Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops. Programs in Python that Debian
 # lacks come from PyPI, by name and version, into target/python; without a network, tests that use them are skipped.
@@ -88,6 +88,13 @@ for purpose in "${@:-build}"; do
             need mmdebstrap mmdebstrap
             need mkfs.ext4 e2fsprogs
             ;;
+        ceph)
+            need ceph ceph-common
+            need ceph-mon ceph-mon
+            need ceph-mgr ceph-mgr
+            need ceph-osd ceph-osd
+            need '/usr/lib/*/librbd.so.1' librbd1
+            ;;
         lab)
             need fio fio
             need sysbench sysbench
@@ -122,7 +129,7 @@ for purpose in "${@:-build}"; do
             need losetup mount
             ;;
         *)
-            echo "setup.sh: unknown purpose '$purpose': build, test, foreign, guest, lab, demo or bench" >&2
+            echo "setup.sh: unknown purpose '$purpose': build, test, foreign, guest, ceph, lab, demo or bench" >&2
             exit 2
             ;;
     esac

@@ -11,6 +11,10 @@ use crate::common::{Output, Tool};
 /// Ends the test, saying why, without the programs of a cluster.
 macro_rules! skip_without_ceph {
     () => {
+        if std::env::var_os("BRAID_CEPH").is_none() {
+            println!("skipped: it takes a Ceph cluster, which `make ceph` starts");
+            return;
+        }
         crate::common::skip_without!("ceph", "rbd", "ceph-mon", "ceph-mgr", "ceph-osd", "setsid");
     };
 }
