@@ -82,12 +82,16 @@ fn a_request_that_waits_is_told_and_fails_at_the_deadline() {
 fn addresses_of_every_wrong_kind_are_refused_at_their_place() {
     let scratch = Scratch::new();
     for (uri, at, why) in [
-        ("http://nas/x", "http", "an address begins with nbd:// or nbd+unix://"),
+        (
+            "http://nas/x",
+            "http",
+            "an address begins with nbd://, nbds://, nbd+unix:// or nbds+unix://",
+        ),
         ("nbd:///x", "/x", "it names no host"),
         ("nbd://nas:0/x", "0/x", "its port is no number from 1 to 65535"),
         ("nbd://nas:x1/y", "x1", "its port is no number from 1 to 65535"),
         ("nbd://::1/x", "::1", "in brackets"),
-        ("nbd://me@nas/x", "@nas", "user names are for TLS"),
+        ("nbd://me@nas/x", "@nas", "user names are not known"),
         ("nbd://nas/x?tls=on", "?tls", "has no parameters"),
         ("nbd+unix://nas/x?socket=/s", "nas", "a Unix socket has no host"),
         ("nbd+unix:///x?socket=s", "s)", "does not begin with /"),

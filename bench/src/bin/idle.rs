@@ -164,7 +164,7 @@ impl Volumes {
             let text = std::fs::read_to_string(&path).map_err(Error::io(&path))?;
             let value = text.lines().find_map(|one| one.strip_prefix(line)?.strip_suffix("kB"));
             let kib = value.and_then(|kib| kib.trim().parse::<u64>().ok());
-            kib.map(|kib| sum + (kib << 10)).ok_or_else(|| Error::Unexpected(text))
+            kib.map(|kib| sum + (kib << 10)).ok_or(Error::Unexpected(text))
         })
     }
 }

@@ -198,8 +198,7 @@ help: it is already at column 7; each member needs bytes of its own",
 help: did you mean `rbd`?",
     "column 18: `image` is no name of an image and its client: it names no pool: rbd(POOL/IMAGE)
   raid0(a.img, rbd(image))
-                   ^^^^^
-help: the form is rbd(POOL/IMAGE)",
+                   ^^^^^",
     "column 1: `holes` needs the map of its holes: map=FILE
   holes(a.img)
   ^^^^^^^^^^^^

@@ -112,7 +112,6 @@ pub(super) fn start_shards(
     events: &Sender<Event>,
     panicked: &Arc<AtomicBool>,
 ) -> Result<Vec<Shard>, RunError> {
-    let mode = spec.io.executor_mode();
     let mut first: Option<Remote> = None;
     let start = |(index, lane)| {
         let (events, panicked) = (events.clone(), Arc::clone(panicked));
@@ -122,22 +121,16 @@ pub(super) fn start_shards(
             // There is no receiver when the volume is ending, and then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        let shard = Shard::start(
-            index,
-            spec,
-            budget,
-            media,
-            mode,
-            lane,
-            first.as_ref().map(ways_to),
-            ended,
-        )?;
+        let shard =
+            Shard::start(index, spec, budget, media, lane, first.as_ref().map(ways_to), ended)?;
         first.get_or_insert_with(|| shard.facts.remote.clone());
         Ok(shard)
     };
     let started = lanes.into_iter().enumerate().map(start);
     started.collect::<Result<_, ShardError>>().map_err(|error| match error {
-        ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
+        ShardError::Io(error) if spec.io.executor_mode() == braid_uring::Mode::Uring => {
+            RunError::NoUring(error)
+        }
         ShardError::Panicked(what) => RunError::Panicked(what),
         ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
         error @ (ShardError::Restart { .. } | ShardError::Log { .. }) => RunError::Restart(error),

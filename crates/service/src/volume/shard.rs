@@ -14,7 +14,7 @@ use braid_engine::Offered;
 use braid_engine::redundant::{Home, Reader};
 use braid_export_nbd::Stop;
 use braid_mem::Pool;
-use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
+use braid_uring::{Config, Executor, ExecutorClock, Handle, Remote};
 use braid_wiring::Array;
 
 use super::budget::Budget;
@@ -128,7 +128,6 @@ impl Shard {
         spec: &Spec,
         budget: Budget,
         media: &Arc<Media>,
-        mode: Mode,
         lane: Option<Lane>,
         first: Option<ToFirst>,
         ended: impl FnOnce(bool) + Send + 'static,
@@ -137,7 +136,7 @@ impl Shard {
         let (media, spec) = (Arc::clone(media), spec.clone());
         let thread = std::thread::Builder::new()
             .name(format!("shard-{index}"))
-            .spawn(move || run(&media, &spec, budget, mode, lane, first, send, ended))?;
+            .spawn(move || run(&media, &spec, budget, lane, first, send, ended))?;
         match receive.recv() {
             Ok(facts) => Ok(Shard { facts, thread }),
             // It ended before it had started: its result says why.
@@ -247,7 +246,6 @@ fn run(
     media: &Media,
     spec: &Spec,
     budget: Budget,
-    mode: Mode,
     lane: Option<Lane>,
     first: Option<ToFirst>,
     started: Sender<Facts>,
@@ -255,6 +253,7 @@ fn run(
 ) -> Result<(), ShardError> {
     memory::prepare_shard();
     let workers = memory::workers(spec.attach.attaches());
+    let mode = spec.io.executor_mode();
     let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
     let handle = executor.handle();
     memory::let_pools_grow(spec.attach)?;

@@ -176,6 +176,8 @@ fn growing_synchronises_what_is_new() {
         let mut images = shape.images();
         change_superblocks(&mut images, |superblock| superblock.resync = resync);
         for (index, image) in images.iter_mut().flatten().enumerate() {
+            // Holes would be skipped.
+            image[DATA as usize..].fill(0x5a);
             image.extend(vec![0x10 + index as u8; 192 << 10]);
         }
         let world = World::with(1, shape, &images, |setup| {

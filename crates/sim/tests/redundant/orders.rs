@@ -139,6 +139,8 @@ fn a_resync_that_is_held_goes_on_where_it_stopped() {
             contents.resync = Resync::From(0);
             let bytes = contents.encode();
             image[4096..4096 + bytes.len()].copy_from_slice(&bytes);
+            // Holes would be skipped.
+            image[DATA as usize..].fill(0x5a);
         }
         let world = World::with(seed, PAIR, &images, |setup| {
             let rate = 64 << 10;
