@@ -19,7 +19,7 @@ use crate::problem::Problem;
 pub struct Md {
     /// A raid0's layout, where the superblocks do not say it.
     pub layout: Option<Raid0Layout>,
-    /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s, [`Node::Nbd`]s and [`Node::Rbd`]s, in any order.
+    /// 1 to [`crate::MAX_MEMBERS`] [`crate::Node::File`]s, [`crate::Node::Nbd`]s and [`crate::Node::Rbd`]s, in any order.
     pub members: Vec<Stack>,
 }
 
