@@ -1,6 +1,8 @@
 //! The memory of a request: one buffer, or several in order.
 
-use braid_mem::Buf;
+use std::task::{Context, Poll};
+
+use braid_mem::{Buf, Pool};
 
 /// Bytes in order, in one or more buffers. Boundaries between buffers have no meaning: cutting
 /// and appending may move them.
@@ -16,6 +18,31 @@ pub enum Payload {
 }
 
 impl Payload {
+    /// Takes `len` bytes of `pool` in buffers of at most `piece`, if `left` bytes stay, or as many as can; otherwise
+    /// the task is woken when memory comes back. What stays is for devices that need memory for the requests that hold
+    /// theirs.
+    pub fn poll_take(
+        pool: &Pool,
+        len: usize,
+        piece: usize,
+        left: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Payload> {
+        if len == 0 {
+            return Poll::Ready(Payload::None);
+        }
+        let left = left.min(pool.total_bytes().saturating_sub(len));
+        if pool.poll_free(len.saturating_add(left), cx).is_pending() {
+            return Poll::Pending;
+        }
+        if len <= piece {
+            return pool.poll_get(len, cx).map(Payload::One);
+        }
+        let lens: Vec<usize> =
+            (0..len).step_by(piece).map(|start| piece.min(len - start)).collect();
+        pool.poll_get_all(&lens, cx).map(Payload::Many)
+    }
+
     /// Length in bytes.
     #[inline]
     pub fn len(&self) -> u64 {

@@ -26,17 +26,8 @@ pub(crate) fn get_payload(
     piece: u64,
     cx: &mut Context<'_>,
 ) -> Poll<Payload> {
-    let share = pool.total_bytes() as u64 / if len <= SHORT { 8 } else { 4 };
-    let kept = share.min((pool.total_bytes() as u64).saturating_sub(len));
-    if pool.poll_free((len + kept) as usize, cx).is_pending() {
-        return Poll::Pending;
-    }
-    if len <= piece {
-        return pool.poll_get(len as usize, cx).map(Payload::One);
-    }
-    let starts = (0..len).step_by(piece as usize);
-    let lens: Vec<usize> = starts.map(|at| piece.min(len - at) as usize).collect();
-    pool.poll_get_all(&lens, cx).map(Payload::Many)
+    let left = pool.total_bytes() / if len <= SHORT { 8 } else { 4 };
+    Payload::poll_take(pool, len as usize, piece as usize, left, cx)
 }
 
 /// The payload of a write while it is coming in.

@@ -18,7 +18,6 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 
 use braid_block::{Errno, Payload};
 use braid_engine::{Dev, Offered, WritePermit};
@@ -144,14 +143,8 @@ impl<E> Server<E> {
     /// Takes memory for the data of a request, and leaves some: a device that needs memory for the requests that
     /// hold theirs gets it.
     async fn memory(&self, len: usize) -> Payload {
-        let total = self.pool.total_bytes();
-        let needed = len + (total / SHARE_LEFT).min(total - MAX_DATA);
-        poll_fn(|cx| match self.pool.poll_free(needed, cx) {
-            Poll::Ready(()) => self.pool.poll_get(len, cx),
-            Poll::Pending => Poll::Pending,
-        })
-        .await
-        .into()
+        let left = self.pool.total_bytes() / SHARE_LEFT;
+        poll_fn(|cx| Payload::poll_take(&self.pool, len, MAX_DATA, left, cx)).await
     }
 
     fn count(&self, request: CheckedRequest) {

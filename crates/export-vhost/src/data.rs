@@ -11,30 +11,15 @@ use crate::memory::{Memory, MemoryFault};
 use crate::ring::{Piece, RingFault};
 
 /// Longest single buffer of a payload, in bytes.
-const PIECE: u64 = 1 << 20;
+const PIECE: usize = 1 << 20;
 
-/// A quarter of the memory is left, if what is left is enough for the longest request: a device that needs memory
-/// for the requests that hold theirs gets it.
+/// Part of the memory that is left to what the volume does for requests, as a divisor.
 const SHARE_LEFT: usize = 4;
 
-/// Memory for `len` bytes of data, or the task is woken when there is some.
+/// Memory for `len` bytes of data, at most `MOST_DATA`, or the task is woken when there is some.
 pub(crate) fn payload(pool: &Pool, len: u64, cx: &mut Context<'_>) -> Poll<Payload> {
-    // At most `MOST_DATA`.
-    let size = |len: u64| usize::try_from(len).unwrap_or(usize::MAX);
-    let total = pool.total_bytes();
-    let left = (total / SHARE_LEFT).min(total.saturating_sub(size(len)));
-    if len > 0 && pool.poll_free(size(len).saturating_add(left), cx).is_pending() {
-        return Poll::Pending;
-    }
-    match len {
-        0 => Poll::Ready(Payload::None),
-        1..=PIECE => pool.poll_get(size(len), cx).map(Payload::One),
-        _ => {
-            let starts = (0..len).step_by(size(PIECE));
-            let lens: Vec<usize> = starts.map(|at| size(PIECE.min(len - at))).collect();
-            pool.poll_get_all(&lens, cx).map(Payload::Many)
-        }
-    }
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    Payload::poll_take(pool, len, PIECE, pool.total_bytes() / SHARE_LEFT, cx)
 }
 
 /// Gives `each` the places of `len` bytes from byte `at` of `pieces` on.
