@@ -217,17 +217,25 @@ impl Header {
     /// # Panics
     /// If `bytes` has not [`HEADER_BYTES`] or there are more than [`MOST_ENTRIES`].
     pub fn encode_into(&self, bytes: &mut [u8]) {
+        Header::encode_parts(self.signature, self.generation, &self.entries, bytes);
+    }
+
+    /// Writes a header of these parts over all of `bytes`, without allocating.
+    ///
+    /// # Panics
+    /// As [`Header::encode_into`].
+    pub fn encode_parts(signature: u32, generation: u64, entries: &[Entry], bytes: &mut [u8]) {
         assert_eq!(bytes.len(), HEADER_BYTES, "a header's bytes");
-        assert!(self.entries.len() <= MOST_ENTRIES, "{} entries", self.entries.len());
+        assert!(entries.len() <= MOST_ENTRIES, "{} entries", entries.len());
         let (reserved, rest) = bytes.split_at_mut(at::SIGNATURE);
         reserved.fill(0xff);
         rest.fill(0);
         let mut field = FieldsMut::new(bytes, ByteOrder::Little);
-        field.put_u32(at::SIGNATURE, self.signature);
-        field.put_u64(at::GENERATION, self.generation);
-        field.put_u32(at::COUNT, self.entries.len() as u32);
+        field.put_u32(at::SIGNATURE, signature);
+        field.put_u64(at::GENERATION, generation);
+        field.put_u32(at::COUNT, entries.len() as u32);
         let places = field.bytes[at::ENTRIES..].chunks_exact_mut(ENTRY_BYTES);
-        for (entry, place) in self.entries.iter().zip(places) {
+        for (entry, place) in entries.iter().zip(places) {
             entry.encode_into(place);
         }
         let sum = header_checksum(field.bytes);

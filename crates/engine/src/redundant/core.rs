@@ -38,6 +38,7 @@ use super::publish::Publisher;
 use super::roster::{Member, MemberState, Roster};
 use super::shards::Readers;
 use super::work::Work;
+use crate::Pending;
 use crate::background::Background;
 use crate::background::Later;
 use crate::canary::Canary;
@@ -249,6 +250,17 @@ impl Core {
         }
         let core = Rc::clone(self);
         self.background.see_through(async move { core.fence().await.is_ok() }).await
+    }
+}
+
+/// Returns the answer of a member that answers within the call.
+///
+/// # Panics
+/// If it does not.
+pub(super) fn answer(pending: Pending) -> Completion {
+    match pending {
+        Pending::Ready(Some(completion)) => completion,
+        _ => panic!("a member that answers within the call did not"),
     }
 }
 

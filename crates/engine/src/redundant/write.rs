@@ -188,6 +188,11 @@ impl Guard {
         Finished { result: Ok(()) }
     }
 
+    /// Ends a change that was not begun, and is carried out in steps instead.
+    pub(super) fn give_up(self) {
+        let _ = self.leave(true);
+    }
+
     /// Ends the change. Returns the number of changes that superblocks have to record before the answer.
     #[inline]
     fn leave(self, everywhere: bool) -> (Rc<Core>, u64, Writer) {

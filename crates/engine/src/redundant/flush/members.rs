@@ -27,7 +27,8 @@ use braid_block::{Errno, Io};
 use super::{Durable, Ended, Flushed};
 use crate::canary::Canary;
 use crate::join_all;
-use crate::redundant::core::{Core, failures};
+use crate::redundant::core::{Core, answer, failures};
+use crate::redundant::roster::Member;
 
 impl Flushed {
     /// Returns the proof that a log needs, if superblocks on the members name the members that are out.
@@ -71,8 +72,17 @@ impl Core {
         }
         let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
         let completions = join_all(started).await;
-        let failed = failures(members, &completions);
-        if !failed.is_empty() && !self.take_out_failed(&failed, "a flush") {
+        self.judge_flush(number, units, &failures(members, &completions))
+    }
+
+    /// Takes the members out whose flush failed, and makes the proof.
+    fn judge_flush(
+        &self,
+        number: u64,
+        units: u64,
+        failed: &[(Rc<Member>, Errno)],
+    ) -> Result<Flushed, Errno> {
+        if !failed.is_empty() && !self.take_out_failed(failed, "a flush") {
             // The durable part of the only copy is unknown, and no later flush can tell: a system that reported
             // an error once may have dropped dirty pages.
             self.stop(&format!("a flush of the last members failed ({})", failed[0].1));
@@ -80,6 +90,26 @@ impl Core {
         }
         self.check_running()?;
         Ok(Flushed { of: self.id, number, units, generation: self.roster.generation() })
+    }
+
+    /// Returns the proof of [`Core::settle`], if each member flushes within the call, and superblocks name the members
+    /// already. Members that fail are taken out.
+    ///
+    /// # Panics
+    /// If a member that promised to answer within the call does not.
+    pub(in crate::redundant) fn settle_now(&self) -> Option<Durable> {
+        let _published = self.published().filter(|_| self.lane.is_immediate())?;
+        let running = self.flushes.start_now()?;
+        let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
+        let mut failed = Vec::new();
+        for member in self.roster.slots().values().flat_map(|slot| slot.written()) {
+            if let Err(errno) = answer(member.dev.start(Io::flush())).result {
+                failed.push((Rc::clone(member), errno));
+            }
+        }
+        let flushed = self.judge_flush(running.number(), units, &failed);
+        running.end(flushed);
+        flushed.ok()?.durable(self)
     }
 
     /// Flushes, and records in the superblocks which members did not take part.

@@ -45,6 +45,11 @@ impl Flushes {
         ended().ok_or_else(|| self.start())
     }
 
+    /// Returns the turn to make a flush, unless one is in flight.
+    fn start_now(&self) -> Option<Running<'_>> {
+        (!self.busy.get()).then(|| self.start())
+    }
+
     fn start(&self) -> Running<'_> {
         self.busy.set(true);
         self.begun.set(self.begun.get() + 1);

@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::geometry::Raid456;
-use braid_array::{MemberSpan, Role};
+use braid_array::{ArrayByte, MemberSpan, Role};
 use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::Uuid;
 use braid_mem::Buf;
@@ -107,6 +107,15 @@ pub(super) struct Change<'a> {
     pub(super) start: Duration,
 }
 
+/// A change of some rows of one data column, whose old data and parity are known.
+pub(super) struct SmallChange {
+    /// The role that has the parity.
+    pub(super) role: Role,
+    pub(super) rows: MemberSpan,
+    /// The place of the data in the array.
+    pub(super) data: ArrayByte,
+}
+
 /// A unit in the log.
 pub(super) struct Entry {
     /// In the partial parity log the role of the log; in the stripe log the sequence.
@@ -158,6 +167,21 @@ pub(super) trait Log: Follower {
         change: Change<'a>,
         memory: Buf,
     ) -> Later<'a, Result<Entered, Errno>>;
+
+    /// Returns the place of the partial parity in the memory for [`Log::enter_now`], or `None` if the log enters
+    /// nothing within the call.
+    fn header_of_small(&self) -> Option<usize> {
+        None
+    }
+
+    /// Enters a small change in the log within the call, durably. `memory` has the partial parity of its rows behind
+    /// [`Log::header_of_small`] bytes. Returns `None` if the change has to be entered in steps, as any other.
+    ///
+    /// # Panics
+    /// If a member that promised to answer within the call does not.
+    fn enter_now(&self, _: &Core, _: SmallChange, _memory: Buf) -> Option<Entry> {
+        None
+    }
 
     /// Notes that the unit of `entry` is in place.
     fn in_place(&self, core: &Core, entry: Entry);

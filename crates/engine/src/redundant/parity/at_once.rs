@@ -7,7 +7,8 @@
 //!   1  steps 1 to 3 of a write hold already  (crate::redundant::write)
 //!   2  old data and parity are read
 //!   3  the new parity is the old one, changed by old + new
-//!   4  data and parity are written, steps 5 and 6 of a write
+//!   4  with a partial parity log: a header, with old data + old parity
+//!   5  data and parity are written, steps 5 and 6 of a write
 //! ```
 //!
 //! The steps are those of [`super::store`], and nothing else runs between them. Nothing is allocated, and the cost
@@ -16,7 +17,7 @@
 //! Invariants
 //! * A write that was not begun here is carried out in steps. Once a member was asked to write, the change is
 //!   judged as any other ([`Parity::judge_writes`]), under the same guard.
-//! * Only for an array in which each role has one member in sync, whose parity is trusted, and without a log.
+//! * Only for an array in which each role has one member in sync, whose parity is trusted; without a stripe log.
 
 use std::rc::Rc;
 
@@ -26,8 +27,10 @@ use braid_block::{Completion, Flags, Io, Op, Payload};
 use braid_mem::Buf;
 
 use super::{Parity, in_sync_bytes, rows_of_unit};
+use crate::canary::Canary;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::Inner;
+use crate::redundant::log::{Entry, SmallChange};
 use crate::redundant::roster::Member;
 use crate::redundant::write::Guard;
 use crate::{Pending, join_all};
@@ -39,6 +42,8 @@ struct Small {
     p: Role,
     /// The role of Q, and the power by which it takes the data.
     q: Option<(Role, u8)>,
+    /// The place of the data in the array.
+    start: ArrayByte,
 }
 
 impl Small {
@@ -52,7 +57,12 @@ struct Old {
     data: Buf,
     p: Buf,
     q: Option<Buf>,
+    /// Memory of the log, a header and the partial parity, if there is a log.
+    log: Option<Buf>,
 }
+
+/// The reason for carrying a write out in steps.
+struct InSteps;
 
 impl Parity {
     /// Starts a write, a discard or zeroes.
@@ -62,20 +72,25 @@ impl Parity {
         if let Some(small) = self.small(core, &io)
             && let Some((guard, published)) = core.begin_write_now(in_sync_bytes(small.rows))
         {
-            if let Some(mut old) = self.read_now(core, &small) {
+            if let Some(mut old) = self.read_now(core, &small)
+                && let Ok(entry) = self.enter_now(core, &small, &mut old)
+            {
                 update(&small, &mut old, &io.payload);
                 let payload = io.payload;
                 let mut started = start_writes(core, &guard, &small, old, io.flags, payload);
                 return match take_if_all_done(&mut started) {
                     Some(payload) => {
+                        if let Some((log, entry)) = self.log.as_ref().zip(entry) {
+                            log.in_place(core, entry);
+                        }
                         let result = guard.finish_now(&published).result();
                         Pending::ready(Completion { result, payload })
                     }
-                    None => self.see_through(inner, guard, &small, started),
+                    None => self.see_through(inner, guard, &small, started, entry),
                 };
             }
             // Nothing was changed.
-            let _ = guard.finish_now(&published);
+            guard.give_up();
         }
         inner.write_in_steps(io)
     }
@@ -90,7 +105,9 @@ impl Parity {
             && io.span.offset % chunk + len <= chunk
             && len <= rows_of_unit(geometry)
             && geometry.data() > 1;
-        if !is_small || self.log.is_some() || !self.is_complete(core) {
+        let is_logged_in_steps =
+            || self.log.as_ref().is_some_and(|log| log.header_of_small().is_none());
+        if !is_small || is_logged_in_steps() || !self.is_complete(core) {
             return None;
         }
         let run = geometry.locate(ArrayByte::new(io.span.offset));
@@ -103,7 +120,8 @@ impl Parity {
             let index = (io.span.offset / chunk % geometry.data() as u64) as usize;
             (geometry.role_of(stripe, Column::Q), geometry.power(stripe, index))
         });
-        Some(Small { rows, data: run.role, p: geometry.role_of(stripe, Column::P), q })
+        let start = ArrayByte::new(io.span.offset);
+        Some(Small { rows, data: run.role, p: geometry.role_of(stripe, Column::P), q, start })
     }
 
     /// Returns true if each role has one member, which is in sync. It is asked for once for each membership.
@@ -126,9 +144,12 @@ impl Parity {
     #[inline]
     fn read_now(&self, core: &Core, small: &Small) -> Option<Old> {
         let len = small.rows.len as usize;
-        let mut data = self.cache.get(len * small.roles().count())?;
+        let of_log = self.log.as_ref().and_then(|log| log.header_of_small()).map(|it| it + len);
+        let mut data = self.cache.get(len * small.roles().count() + of_log.unwrap_or(0))?;
         let mut p = data.split_off(len);
         let q = small.q.map(|_| p.split_off(len));
+        // A log has one parity.
+        let log = of_log.map(|_| p.split_off(len));
         let slots = core.roster.slots();
         let read = |role: Role, buf: Buf| {
             let member = slots[role].readable().filter(|member| !member.is_bad(small.rows))?;
@@ -143,7 +164,29 @@ impl Parity {
             (Some((role, _)), Some(q)) => Some(read(role, q)?),
             _ => None,
         };
-        Some(Old { data, p, q })
+        Some(Old { data, p, q, log })
+    }
+
+    /// Enters the change in the log, if there is one, before any of it is written.
+    #[inline]
+    fn enter_now(
+        &self,
+        core: &Core,
+        small: &Small,
+        old: &mut Old,
+    ) -> Result<Option<Entry>, InSteps> {
+        let Some((log, mut memory)) = self.log.as_ref().zip(old.log.take()) else {
+            return Ok(None);
+        };
+        if Canary::PartialWriteNotLogged.is_planted() {
+            return Ok(None);
+        }
+        let header = log.header_of_small().ok_or(InSteps)?;
+        let partial = &mut memory[header..];
+        partial.copy_from_slice(&old.p);
+        braid_parity::xor_into(partial, &old.data);
+        let change = SmallChange { role: small.p, rows: small.rows, data: small.start };
+        log.enter_now(core, change, memory).map(Some).ok_or(InSteps)
     }
 
     /// Waits for writes that were `started`, and judges them.
@@ -154,9 +197,10 @@ impl Parity {
         guard: Guard,
         small: &Small,
         started: [Option<Pending>; 3],
+        entry: Option<Entry>,
     ) -> Pending {
+        let core = &inner.core;
         let (parity, inner, rows) = (Rc::clone(self), Rc::clone(inner), small.rows);
-        let core = Rc::clone(&inner.core);
         let slots = core.roster.slots();
         let members: Vec<Rc<Member>> =
             small.roles().filter_map(|role| slots[role].readable().cloned()).collect();
@@ -169,6 +213,7 @@ impl Parity {
             let payload = std::mem::take(&mut completions[0].payload);
             drop(completions);
             let changed = parity.judge_writes(&inner, rows, places, failed).await;
+            parity.leave_log(&inner.core, entry, &changed).await;
             let finished = guard.finish(changed.everywhere, changed.result).await;
             Completion { result: finished.result(), payload }
         })

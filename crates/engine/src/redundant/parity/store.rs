@@ -27,7 +27,7 @@ use crate::join_all;
 use crate::pending::join_futures;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::{Finder, Inner};
-use crate::redundant::log::{Change, Entered};
+use crate::redundant::log::{Change, Entered, Entry};
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{Plan, compute};
@@ -209,18 +209,22 @@ impl Parity {
                 Err(errno) => return Changed::nothing(errno),
             };
             let changed = self.store_columns(inner, guard, unit, columns, &plan, flags).await;
-            if let Some(entry) = entry {
-                // Superblocks name the members that lack the unit, before the log may forget it. The log of a
-                // stopped array forgets nothing: no flush counts for it any more.
-                if !changed.everywhere {
-                    let _ = core.fence().await;
-                }
-                match changed.result {
-                    Ok(()) => log.in_place(core, entry),
-                    Err(_) => log.failed(core, entry),
-                }
-            }
+            self.leave_log(core, entry, &changed).await;
             return changed;
+        }
+    }
+
+    /// Tells the log, if it has an `entry` of the change, that the change is in place, or failed.
+    pub(super) async fn leave_log(&self, core: &Rc<Core>, entry: Option<Entry>, changed: &Changed) {
+        let Some((log, entry)) = self.log.as_ref().zip(entry) else { return };
+        // Superblocks name the members that lack the unit, before the log may forget it. The log of a stopped
+        // array forgets nothing: no flush counts for it any more.
+        if !changed.everywhere {
+            let _ = core.fence().await;
+        }
+        match changed.result {
+            Ok(()) => log.in_place(core, entry),
+            Err(_) => log.failed(core, entry),
         }
     }
 

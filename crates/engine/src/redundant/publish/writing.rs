@@ -115,9 +115,14 @@ impl Core {
         if self.publisher.recorded.get() == Resync::From(0) {
             let _published = self.publish().await?;
         }
+        Ok(self.recorded_frontier_now())
+    }
+
+    /// Returns [`RecordedFrontier`], if superblocks say now that a resync got beyond the array's first bytes, or
+    /// that none is needed.
+    pub(in crate::redundant) fn recorded_frontier_now(&self) -> Option<RecordedFrontier> {
         let recorded = self.publisher.recorded.get();
-        let frontier = RecordedFrontier { of: self.id, recorded };
-        Ok((recorded != Resync::From(0)).then_some(frontier))
+        (recorded != Resync::From(0)).then_some(RecordedFrontier { of: self.id, recorded })
     }
 
     /// Writes superblocks until all remaining members have them.

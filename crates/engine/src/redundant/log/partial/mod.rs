@@ -22,17 +22,18 @@ use std::rc::Rc;
 
 use braid_array::geometry::{Column, Raid456};
 use braid_array::parity_plan::{Band, Method};
-use braid_array::{ByRole, MemberSpan, Role};
+use braid_array::{ArrayByte, ByRole, MemberSpan, Role};
 use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::ppl::{self, Header};
 use braid_mem::Buf;
 
 use super::{
-    Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units, micros,
+    Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, SmallChange, Units,
+    micros,
 };
 use crate::background::Later;
 use crate::canary::Canary;
-use crate::redundant::core::{Before, Core, Failures, Follower};
+use crate::redundant::core::{Before, Core, Failures, Follower, answer};
 use crate::redundant::flush::Durable;
 use crate::redundant::publish::RecordedFrontier;
 use crate::redundant::roster::Member;
@@ -157,6 +158,45 @@ impl Log for Partial {
         Box::pin(self.enter_unit(core, change, memory))
     }
 
+    fn header_of_small(&self) -> Option<usize> {
+        Some(ppl::HEADER_BYTES)
+    }
+
+    fn enter_now(&self, core: &Core, small: SmallChange, mut memory: Buf) -> Option<Entry> {
+        let start = core.clock.now();
+        let SmallChange { role, rows, data } = small;
+        let queue = &self.queues[role];
+        if queue.is_busy.get() || !queue.waiting.borrow().is_empty() {
+            return None;
+        }
+        let frontier = core.recorded_frontier_now()?;
+        let counted_on = core.counted_on(core.roster.generation())?;
+        let member = core.roster.slots()[role].written().next().cloned()?;
+        let area = area_of(&member).filter(|area| memory.len() as u64 <= area.len)?;
+        // As in `log_group`.
+        if !self.units.is_durable(queue.last.get()) {
+            self.units.forget(&core.settle_now()?);
+        }
+        frontier.check(core.id, &core.publisher);
+        counted_on.check(core.id, core.roster.generation());
+        let (header, parity) = memory.split_at_mut(ppl::HEADER_BYTES);
+        let entry = [entry_of(data, rows.len, role, parity)];
+        ppl::Header::encode_parts(self.signature, self.next_generation(), &entry, header);
+        self.units.add_cost(|cost| cost.log_bytes += memory.len() as u64);
+        let stored = answer(member.dev.start(Io::write(area.offset, memory, Flags::FUA)));
+        let mut told = queue.told.borrow_mut();
+        if stored.result.is_err() {
+            // The next header, which is written in steps, judges the member. Either header may be there until then.
+            told.push(rows);
+            return None;
+        }
+        told.clear();
+        told.push(rows);
+        queue.is_busy.set(true);
+        queue.active.set(1);
+        Some(Entry { place: role.get().into(), stored_bytes: 2 * rows.len, start })
+    }
+
     fn in_place(&self, core: &Core, entry: Entry) {
         let written = self.units.count(core, &entry);
         self.leave(Role::nth(entry.place as usize), written);
@@ -249,7 +289,8 @@ impl Partial {
                 columns.partial(band, method, &mut parity[place.clone()]);
             }
             compute_band(unit, columns, plan, band, method);
-            entries.push(entry_of(columns, band, role, &parity[place.clone()]));
+            let (data, len_of_data) = (start_of(columns, band), band.rows.len * band.count as u64);
+            entries.push(entry_of(data, len_of_data, role, &parity[place.clone()]));
             len = place.end;
         }
         if Canary::PartialWriteNotLogged.is_planted() && len > 0 {
@@ -383,14 +424,18 @@ impl Partial {
     }
 }
 
-fn entry_of(columns: &Columns, band: &Band, role: Role, parity: &[u8]) -> ppl::Entry {
+/// Returns the place of the first byte of `band` in the array.
+fn start_of(columns: &Columns, band: &Band) -> ArrayByte {
     let geometry = &columns.geometry;
     let in_chunk = band.rows.offset % geometry.chunk();
     let stripe = geometry.span_of_stripe(columns.stripe);
-    let first = stripe.offset + band.first as u64 * geometry.chunk();
+    stripe.offset + band.first as u64 * geometry.chunk() + in_chunk
+}
+
+fn entry_of(data: ArrayByte, len: u64, role: Role, parity: &[u8]) -> ppl::Entry {
     ppl::Entry {
-        data_start: (first + in_chunk).get(),
-        data_len: (band.rows.len * band.count as u64) as u32,
+        data_start: data.get(),
+        data_len: len as u32,
         parity_len: parity.len() as u32,
         parity_role: role.get(),
         checksum: ppl::parity_checksum([parity]),
