@@ -9,6 +9,9 @@
 //!       ▼
 //!   afterwards: locked, read again, rewritten from the others, read back
 //! ```
+//!
+//! Invariant: an answer counts only if its member was not removed meanwhile. The device may have been added again, and
+//! hold the data of another role by the time it reads.
 
 use std::rc::Rc;
 
@@ -69,13 +72,14 @@ impl Inner {
         let inner = Rc::clone(self);
         Pending::task(async move {
             let mut completions = join_all(started).await;
+            let counts = asked.iter().all(|one| inner.core.roster.has(&one.member));
             drop(asked);
             let result: Result<(), Errno> = completions.iter().try_for_each(|one| one.result);
             let payload = gather(&fan, &mut completions);
             match result {
-                Ok(()) => Completion { result, payload },
+                Ok(()) if counts => Completion { result, payload },
                 // The careful read finds the piece that failed.
-                Err(_) => inner.retry(span, payload, None).await,
+                _ => inner.retry(span, payload, None).await,
             }
         })
     }
@@ -93,23 +97,44 @@ impl Inner {
             }
             Pending::Ticket(ticket) => {
                 member.reads.set(member.reads.get() + 1);
-                let token = Token { member: member.number, offset: span.offset };
+                let token = Token { member: member.serial(), offset: span.offset };
                 Pending::Watched(Watched::new(ticket, Rc::clone(self) as Rc<dyn Watch>, token))
             }
             pending => {
                 let inner = Rc::clone(self);
                 Pending::task(async move {
-                    let number = member.number;
                     let reading = Reading::new(member);
                     let completion = pending.await;
+                    let member =
+                        inner.core.roster.has(&reading.member).then_some(reading.member.number);
                     drop(reading);
-                    match completion.result {
-                        Ok(()) => completion,
-                        Err(_) => inner.retry(span, completion.payload, Some(number)).await,
-                    }
+                    inner.judge(member, span, completion).await
                 })
             }
         }
+    }
+
+    /// Judges the answer of the member with this number, which is `None` if it was removed meanwhile.
+    #[inline]
+    fn judge(
+        self: &Rc<Self>,
+        member: Option<u32>,
+        span: ArraySpan,
+        completion: Completion,
+    ) -> Pending {
+        match completion.result {
+            Ok(()) if member.is_some() => Pending::ready(completion),
+            _ => self.retry(span, completion.payload, member),
+        }
+    }
+
+    /// Notes that a read is over. Returns the number of its member, unless that was removed meanwhile.
+    #[inline]
+    fn leave(&self, token: Token) -> Option<u32> {
+        let members = self.core.roster.members();
+        let member = members.iter().find(|member| member.serial() == token.member)?;
+        member.reads.set(member.reads.get().saturating_sub(1));
+        Some(member.number)
     }
 
     /// Reads again, with care, after a failed read; `failed` is the member that was asked first.
@@ -188,22 +213,14 @@ impl Core {
 impl Watch for Inner {
     #[inline]
     fn completed(self: Rc<Self>, token: Token, completion: Completion) -> Pending {
-        self.abandoned(token);
-        match completion.result {
-            Ok(()) => Pending::ready(completion),
-            Err(_) => {
-                let span = ArraySpan::new(token.offset, completion.payload.len());
-                self.retry(span, completion.payload, Some(token.member))
-            }
-        }
+        let member = self.leave(token);
+        let span = ArraySpan::new(token.offset, completion.payload.len());
+        self.judge(member, span, completion)
     }
 
     #[inline]
     fn abandoned(&self, token: Token) {
-        let members = self.core.roster.members();
-        if let Some(member) = members.iter().find(|member| member.number == token.member) {
-            member.reads.set(member.reads.get().saturating_sub(1));
-        }
+        self.leave(token);
     }
 }
 

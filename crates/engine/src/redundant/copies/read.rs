@@ -112,6 +112,10 @@ impl Copies {
                 let completion = member.dev.start(io).await;
                 payload = completion.payload;
                 match completion.result {
+                    Ok(()) if !inner.core.roster.has(&member) => {
+                        // It was removed meanwhile, and another may have its role.
+                        return self.read_part(inner, span, payload, failed, finder).await;
+                    }
                     Ok(()) => {
                         let bad = bad.into_iter().filter(|bad| !Rc::ptr_eq(bad, &member));
                         bad.for_each(|bad| inner.heal_later(bad, in_sync_bytes(span), finder));

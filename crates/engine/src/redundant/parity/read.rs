@@ -152,7 +152,7 @@ impl Parity {
                     let io = Io::read(member.on_device(rows.offset), payload);
                     let completion = member.dev.start(io).await;
                     payload = completion.payload;
-                    if completion.result.is_ok() {
+                    if completion.result.is_ok() && inner.core.roster.has(member) {
                         return (Ok(()), payload);
                     }
                 }

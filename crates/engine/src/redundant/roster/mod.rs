@@ -87,6 +87,11 @@ impl Roster {
         self.generation.get()
     }
 
+    /// Returns true if `member` was not removed.
+    pub(crate) fn has(&self, member: &Rc<Member>) -> bool {
+        self.members.borrow().iter().any(|one| Rc::ptr_eq(one, member))
+    }
+
     /// Returns the serial number that was given last.
     pub(crate) fn newest(&self) -> u32 {
         self.newest.get()
