@@ -150,12 +150,11 @@ fn a_member_at_work_is_write_mostly_if_that_is_said() {
     }
     assert_eq!(of_far(&volume)["io"]["reads"]["count"], before, "reads stay here");
     // A further copy, taken out and back: the mark stays.
-    let (again, grow) = (["member", "re-add", "home", "d.img"], ["grow", "home", "-n", "3"]);
-    scratch.run(&grow).ok();
+    scratch.run(&["grow", "home", "--raid-devices", "3"]).ok();
     scratch.run(&["member", "add", "home", "--write-mostly", "d.img"]).ok();
     wait_until("the added member to be filled", || marked(&volume) == [false, true, true]);
     scratch.run(&["member", "fail", "home", "d.img"]).ok();
-    scratch.run(&again).ok();
+    scratch.run(&["member", "re-add", "home", "d.img"]).ok();
     wait_until("the added member to be back", || marked(&volume) == [false, true, true]);
     drop(client);
     volume.down();
