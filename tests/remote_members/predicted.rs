@@ -24,7 +24,9 @@ fn predicted(scratch: &Scratch) -> (f64, f64, String) {
     );
     std::fs::write(scratch.join("far.toml"), far).expect("a profile");
     let of = |rw: &str| {
-        let job = format!("[one]\nrw={rw}\nbs={BLOCK}\niodepth={WRITERS}\nsize=16m\n");
+        let job = format!(
+            "[one]\nioengine=libaio\ndirect=1\nrw={rw}\nbs={BLOCK}\niodepth={WRITERS}\nsize=16m\n"
+        );
         std::fs::write(scratch.join("job.fio"), job).expect("a job");
         let members = ["advise", "ram", "./far.toml", "--size", "64M", "--workload", "./job.fio"];
         let need = ["--need", "redundancy", "--json"];

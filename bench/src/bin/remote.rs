@@ -2,18 +2,20 @@
 //!
 //! ```text
 //!  fio ──▶ braid: nbd(…) ─────┐
-//!  fio ──▶ nbdkit's nbd plugin ┼──▶ nbdkit, 1 GiB of memory       fio ══TLS══▶ braid, ram(1G)
-//!  fio ────────────────────────┘                                  fio ══TLS══▶ nbdkit, memory
+//!  fio ──▶ nbdkit's nbd plugin ┼──▶ nbdkit, 1 GiB of memory       nbdcopy ══TLS══▶ braid, ram(256M)
+//!  fio ────────────────────────┘                                  nbdcopy ══TLS══▶ nbdkit, memory
 //!
 //!  fio ──▶ braid: rbd(…) ──┐
 //!  fio ──▶ qemu-nbd, rbd: ─┴──▶ a Ceph cluster that runs already
 //! ```
 //!
 //! A round runs the workload at each side in turn; the next round starts with the next side. The processor time is that
-//! of the side's own server, without the one behind it.
+//! of the side's own server, without the one behind it. fio may not read certificates, so nbdcopy is the client of TLS: it
+//! reads all there is once, whatever `--runtime` says.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use braid_bench::args::{Args, finish};
 use braid_bench::fio::{self, Subject, Workload};
@@ -40,6 +42,14 @@ const LARGE: [Workload; 2] = [
     Workload { name: "1 MiB write", rw: "write", block: 1 << 20, depth: 8, jobs: 1 },
 ];
 
+/// nbdcopy's, over TLS.
+const COPIED: [Workload; 2] = [
+    Workload { name: "4 KiB read", rw: "read", block: 4 << 10, depth: 32, jobs: 1 },
+    Workload { name: "1 MiB read", rw: "read", block: 1 << 20, depth: 8, jobs: 1 },
+];
+/// Bytes of the volumes that nbdcopy reads.
+const COPIED_BYTES: u64 = 256 << 20;
+
 /// A way to the data.
 struct Side {
     name: &'static str,
@@ -53,6 +63,22 @@ impl Side {
         let mut server = Service::start(command)?;
         server.wait_for_socket(socket)?;
         Ok(Side { name, uri, server: Some(server) })
+    }
+
+    /// Runs the workload; answers bytes a second, and the number of requests.
+    fn run(&self, workload: &Workload, seconds: f64) -> Result<(f64, f64)> {
+        if !self.uri.starts_with("nbds") {
+            let outcome = fio::run(Subject::Uri(&self.uri), workload, seconds)?;
+            return Ok((outcome.rate(), outcome.requests));
+        }
+        let mut nbdcopy = Command::new(require("nbdcopy", "libnbd-bin")?);
+        nbdcopy.args(["--no-extents", "--connections=1", "--threads=1"]);
+        nbdcopy.arg(format!("--request-size={}", workload.block));
+        nbdcopy.arg(format!("--requests={}", workload.depth));
+        let begun = Instant::now();
+        process::run(nbdcopy.args([&self.uri, "null:"]))?;
+        let rate = COPIED_BYTES as f64 / begun.elapsed().as_secs_f64();
+        Ok((rate, (COPIED_BYTES / workload.block) as f64))
     }
 }
 
@@ -147,17 +173,19 @@ fn tls(braid: &Path, folder: &Path, certificates: &Path) -> Result<Group> {
         let (socket, certificates) = (socket.display(), certificates.display());
         format!("nbds+unix://localhost/?socket={socket}&tls-certificates={certificates}")
     };
-    let mut own = serve(braid, "ram(1G)", &sockets[0]);
-    own.args(["--tls", "require", "--tls-certificates"]).arg(certificates);
+    // Offered, so that fio can fill them.
+    let size = COPIED_BYTES.to_string();
+    let mut own = serve(braid, &format!("ram({size})"), &sockets[0]);
+    own.args(["--tls", "on", "--tls-certificates"]).arg(certificates);
     let mut theirs = nbdkit(&sockets[1])?;
-    theirs.arg("--tls=require").arg(format!("--tls-certificates={}", certificates.display()));
-    theirs.args(["memory", "1G"]);
+    theirs.arg("--tls=on").arg(format!("--tls-certificates={}", certificates.display()));
+    theirs.args(["memory", &size]);
     let sides = vec![
         Side::start("braid", own, &sockets[0], uri(&sockets[0]))?,
         Side::start("nbdkit", theirs, &sockets[1], uri(&sockets[1]))?,
     ];
-    for side in &sides {
-        fio::fill(Subject::Uri(&side.uri))?;
+    for socket in &sockets {
+        fio::fill(Subject::Uri(&at(socket)))?;
     }
     let targets = vec![[Target::None, Target::AtLeast(1.3), Target::AtMost(0.7)]];
     Ok(Group { name: "TLS", sides, targets })
@@ -207,22 +235,23 @@ struct Samples {
 }
 
 fn measure(group: &Group, rounds: usize, seconds: f64, table: &mut Table) -> Result<()> {
-    for (is_small, workload) in [(true, &SMALL), (false, &LARGE)]
-        .into_iter()
-        .flat_map(|(is_small, all)| all.iter().map(move |one| (is_small, one)))
-    {
+    let is_copied = group.sides[0].uri.starts_with("nbds");
+    let all = if is_copied { COPIED.to_vec() } else { [SMALL, LARGE].concat() };
+    for workload in &all {
+        let is_small = workload.block == 4 << 10;
         eprintln!("{}, {} ...", group.name, workload.name);
         let mut samples: Vec<Samples> = group.sides.iter().map(|_| Samples::default()).collect();
         for round in 0..rounds {
             for turn in 0..group.sides.len() {
                 let index = (round + turn) % group.sides.len();
-                let Side { uri, server, .. } = &group.sides[index];
-                let clock = || server.as_ref().map(|one| cpu::process_ns(one.pid())).transpose();
+                let side = &group.sides[index];
+                let clock =
+                    || side.server.as_ref().map(|one| cpu::process_ns(one.pid())).transpose();
                 let before = clock()?;
-                let outcome = fio::run(Subject::Uri(uri), workload, seconds)?;
+                let (rate, requests) = side.run(workload, seconds)?;
                 let used = clock()?.zip(before).map(|(after, before)| (after - before) as f64);
-                samples[index].rate.push(outcome.rate());
-                let us = used.map(|ns| ns / 1000.0 / outcome.requests);
+                samples[index].rate.push(rate);
+                let us = used.map(|ns| ns / 1000.0 / requests);
                 samples[index].server_us.extend(us);
             }
         }
