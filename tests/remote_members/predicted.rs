@@ -8,7 +8,7 @@ use crate::common::{MIB, Scratch, pattern, skip_without};
 use crate::far::{Far, member, socket};
 
 /// The delay of each request of the server, in milliseconds: long beside all that a busy machine adds.
-const DELAY_MS: u64 = 50;
+const DELAY_MS: u64 = 200;
 const WRITERS: u64 = 4;
 const BLOCK: u64 = 4096;
 
@@ -59,9 +59,9 @@ fn a_mirror_over_a_slow_way_is_as_slow_as_predicted() {
     scratch.run(&[&create[..], &["near.img", &far, "--write-mostly", &far]].concat()).ok();
     let volume = scratch.up("home", &["--attach", "none"]);
 
-    // The median leaves out what the machine did besides, and the mark that the array is not clean.
-    let median = |writes: bool| {
-        let mut times: Vec<Duration> = std::thread::scope(|scope| {
+    // The shortest is the one that the machine, which does other things besides, delayed least.
+    let shortest = |writes: bool| {
+        let times: Vec<Duration> = std::thread::scope(|scope| {
             let one = |writer: u64| {
                 let mut client = volume.client();
                 scope.spawn(move || {
@@ -75,21 +75,20 @@ fn a_mirror_over_a_slow_way_is_as_slow_as_predicted() {
                         .expect("an answer");
                         begun.elapsed()
                     };
-                    (0..20).map(time).collect::<Vec<_>>()
+                    (0..10).map(time).collect::<Vec<_>>()
                 })
             };
             let writers: Vec<_> = (0..WRITERS).map(one).collect();
             writers.into_iter().flat_map(|one| one.join().expect("a writer")).collect()
         });
-        times.sort_unstable();
-        times[times.len() / 2].as_secs_f64()
+        times.iter().min().expect("some were made").as_secs_f64()
     };
-    let measured = median(true);
+    let measured = shortest(true);
     println!("a write takes {measured:.4} s, predicted were {write:.4} s");
     assert!((measured / write).ln().abs() < 0.1, "{measured} s, predicted were {write} s");
     // Reads stay near, in the prediction as on the machine.
     let delay = Duration::from_millis(DELAY_MS).as_secs_f64();
-    let measured = median(false);
+    let measured = shortest(false);
     println!("a read takes {measured:.4} s, predicted were {read:.6} s");
     assert!(measured < delay / 2.0 && read < delay / 2.0, "{measured} s, {read} s");
     let status: Value = volume.status();
