@@ -175,6 +175,7 @@ bench:
 	target/release/parity
 	target/release/engine
 	target/release/peers-nbd
+	target/release/remote
 	target/release/modelled
 	target/release/recovery
 	target/release/attach

@@ -1,5 +1,6 @@
 #!/bin/sh
-# ceph-loopback.sh: a throw-away Ceph cluster on the loopback: one monitor, one manager, three OSDs in RAM, no keys.
+# ceph-loopback.sh: a throw-away Ceph cluster on the loopback: one monitor, one manager, three OSDs in RAM.
+# Each client and daemon has a key: client.admin may do all, client.disk may use the images of the pool rbd. DIR/keyring has both.
 #
 #   ceph-loopback.sh start DIR [PORT]   makes the cluster in DIR and waits until it is clean; PORT (40900) and PORT+1
 #   ceph-loopback.sh kill DIR OSD       ends an OSD at once
@@ -39,7 +40,12 @@ new_osd() {
 	mkdir -p "$dir/osd.$1"
 	[ -e "$dir/osd.$1/uuid" ] || cat /proc/sys/kernel/random/uuid >"$dir/osd.$1/uuid"
 	uuid=$(cat "$dir/osd.$1/uuid")
-	ask osd new "$uuid" "$1" >/dev/null
+	if [ ! -e "$dir/osd.$1/secret" ]; then
+		key=$(ceph-authtool --gen-print-key)
+		echo "{\"cephx_secret\": \"$key\"}" >"$dir/osd.$1/secret"
+		printf '[osd.%s]\nkey = %s\n' "$1" "$key" >>"$dir/keyring"
+	fi
+	ask osd new "$uuid" "$1" -i "$dir/osd.$1/secret" >/dev/null
 	ceph-osd -i "$1" -c "$conf" --mkfs --osd-uuid "$uuid" >"$dir/mkfs.$1" 2>&1
 	launch "osd.$1" ceph-osd -i "$1"
 }
@@ -70,9 +76,10 @@ mon host = $address
 public addr = 127.0.0.1
 cluster addr = 127.0.0.1
 ms bind ipv6 = false
-auth cluster required = none
-auth service required = none
-auth client required = none
+auth cluster required = cephx
+auth service required = cephx
+auth client required = cephx
+keyring = $dir/keyring
 auth allow insecure global id reclaim = false
 run dir = $dir/run
 admin socket = $dir/run/\$name.asok
@@ -101,9 +108,13 @@ memstore device bytes = $bytes
 osd class update on start = true
 CONF
 	monmaptool --create --clobber --fsid "$fsid" --addv a "$address" --set-min-mon-release pacific "$dir/monmap" >/dev/null
-	ceph-mon --mkfs -i a -c "$conf" --monmap "$dir/monmap"
+	ceph-authtool --create-keyring "$dir/keyring" --gen-key -n mon. --cap mon 'allow *' >/dev/null
+	ceph-authtool "$dir/keyring" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *' --cap mgr 'allow *' >/dev/null
+	ceph-mon --mkfs -i a -c "$conf" --monmap "$dir/monmap" --keyring "$dir/keyring"
 	launch mon ceph-mon -i a
 	until_true ask mon stat
+	ask auth get-or-create mgr.x mon 'allow profile mgr' osd 'allow *' >>"$dir/keyring"
+	ask auth get-or-create client.disk mon 'profile rbd' osd 'profile rbd pool=rbd' >>"$dir/keyring"
 	launch mgr ceph-mgr -i x
 	for osd in 0 1 2; do new_osd "$osd"; done
 	until_true all_up
@@ -121,7 +132,7 @@ stop)
 	rm -rf "$dir"
 	;;
 *)
-	sed -n 2,10p "$0" >&2
+	sed -n 2,11p "$0" >&2
 	exit 2
 	;;
 esac

@@ -27,6 +27,8 @@ pub struct Workload {
 pub enum Subject<'a> {
     /// The default export of an NBD server at this Unix socket.
     Nbd(&'a Path),
+    /// The export of an NBD server, by its address.
+    Uri(&'a str),
     /// A block device or file, with direct I/O.
     Device(&'a Path),
 }
@@ -119,6 +121,9 @@ fn command(subject: Subject<'_>, workload: &Workload) -> Command {
             command
                 .arg("--ioengine=nbd")
                 .arg(format!("--uri=nbd+unix:///?socket={}", socket.display()));
+        }
+        Subject::Uri(uri) => {
+            command.arg("--ioengine=nbd").arg(format!("--uri={uri}"));
         }
         Subject::Device(path) => {
             command

@@ -243,11 +243,13 @@ class Volume:
     def remove(self, member, array=None):
         return self.order({"remove": {"member": member, "array": array}})
 
-    def add(self, member, *, again=False, force=False, array=None):
-        return self.order({"add": {"member": member, "again": again, "force": force, "array": array}})
+    def add(self, member, *, again=False, force=False, write_mostly=False, array=None):
+        how = {"again": again, "force": force, "write_mostly": write_mostly}
+        return self.order({"add": {"member": member, **how, "array": array}})
 
-    def replace(self, member, new, *, force=False, array=None):
-        return self.order({"replace": {"member": member, "with": new, "force": force, "array": array}})
+    def replace(self, member, new, *, force=False, write_mostly=False, array=None):
+        how = {"force": force, "write_mostly": write_mostly}
+        return self.order({"replace": {"member": member, "with": new, **how, "array": array}})
 
     def scrub(self, *, repair=False, cancel=False, array=None):
         return self.order({"scrub": {"repair": repair, "cancel": cancel, "array": array}})

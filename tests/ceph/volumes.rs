@@ -90,10 +90,34 @@ fn a_mirror_moves_onto_an_image_while_it_is_used_and_ram_stands_in_front_of_it()
     // The image alone is the array: a degraded mirror with all that was written.
     let alone = Scratch::new();
     let stack = format!("cache(size=16M, mode=write-through, md({image}))");
-    // To read, no lock is needed: the cluster may not have missed the former process yet.
-    let served = alone.serve(&stack, &["--read-only"]);
+    // To be written, at once: the lock was given back.
+    let served = alone.serve(&stack, &["--degraded"]);
     let mut client = served.client();
     assert!(client.read(MIB, 2 * MIB as u32).unwrap() == bytes, "the copy has other bytes");
     drop(client);
     served.stop();
+}
+
+#[test]
+fn a_client_has_the_rights_of_its_key() {
+    skip_without_ceph!();
+    let cluster = Cluster::start();
+    let scratch = Scratch::new();
+    cluster.rbd(&["create", "rbd/disk", "--size", "64M"]).ok();
+    cluster.ceph(&["osd", "pool", "create", "other", "8", "8", "replicated"]).ok();
+    cluster.rbd(&["create", "other/disk", "--size", "64M"]).ok();
+    let served = scratch.serve(&cluster.stack("rbd/disk", ", id=disk"), &[]);
+    let mut client = served.client();
+    client.write(0, &pattern(3, 0, 4096), true).unwrap();
+    assert_eq!(client.read(0, 4096).unwrap(), pattern(3, 0, 4096));
+    drop(client);
+    served.stop();
+    for (image, id, why) in [
+        ("rbd/disk", "nobody", "the client nobody cannot connect to the cluster"),
+        ("other/disk", "disk", "Operation not permitted"),
+    ] {
+        let stack = cluster.stack(image, &format!(", id={id}"));
+        let refused = scratch.run(&["up", &stack, "--name", "v", "--attach", "none"]);
+        assert!(refused.code() != 0 && refused.err.contains(why), "{refused}");
+    }
 }

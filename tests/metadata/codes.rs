@@ -42,7 +42,7 @@ fn fail(member: &Path) -> Order {
 }
 
 fn add(member: &Path) -> Order {
-    Order::Add { member: member.to_owned(), force: false, again: false, array: None }
+    Order::Add { member: member.to_owned(), force: false, again: false, write_mostly: false, array: None }
 }
 
 /// The failure of a command, as programs read it.
@@ -92,10 +92,10 @@ fn orders_about_members_say_why_not_by_a_code() {
     let failure = refused(fail(&b), ErrorCode::LastCopy);
     assert_eq!(failure.values["member"], b.display().to_string());
     let (member, with) = (a.display().to_string(), scratch.sparse("c.img", 8 * MIB));
-    let replace = Order::Replace { member, with, force: false, array: None };
+    let replace = Order::Replace { member, with, force: false, write_mostly: false, array: None };
     refused(replace, ErrorCode::NotReplaceable);
     done(&scratch, "home", &remove());
-    let again = Order::Add { member: a.clone(), force: false, again: true, array: None };
+    let again = Order::Add { member: a.clone(), force: false, again: true, write_mostly: false, array: None };
     refused(again, ErrorCode::NotByBitmap);
     volume.down();
 }

@@ -73,7 +73,7 @@ fn orders(scratch: &Scratch) -> Vec<Order> {
     let text = |name: &str| scratch.join(name).display().to_string();
     let path = |name: &str| scratch.join(name);
     let add =
-        |name: &str, force, again| Order::Add { member: path(name), force, again, array: None };
+        |name: &str, force, again| Order::Add { member: path(name), force, again, write_mostly: false, array: None };
     let scrub = |repair, cancel| Order::Scrub { repair, force: false, cancel, array: None };
     let until = |array: Option<&str>| Order::ScrubUntil {
         repair: false,
@@ -123,7 +123,7 @@ fn orders(scratch: &Scratch) -> Vec<Order> {
         all.push(Order::Fail { member: text(name), array: None });
         all.push(Order::Remove { member: text(name), array: None });
         let (member, with) = (text(name), path("n.img"));
-        all.push(Order::Replace { member, with, force: false, array: None });
+        all.push(Order::Replace { member, with, force: false, write_mostly: false, array: None });
     }
     all.extend([0, 1, 2, 3].map(|count| Order::RaidDisks { count, array: None }));
     all.extend(

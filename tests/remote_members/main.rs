@@ -12,6 +12,7 @@ mod created;
 mod far;
 mod itself;
 mod mirror;
+mod predicted;
 mod restarts;
 mod servers;
 mod two_machines;

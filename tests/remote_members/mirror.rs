@@ -114,3 +114,61 @@ fn halves_that_both_went_on_alone_are_not_merged() {
     assert_eq!(near.client().read(8192, 4096).expect("a read"), pattern(2, 0, 4096));
     near.down();
 }
+
+/// Adds the remote member to a mirror at work, or replaces a member by it: as write-mostly.
+#[test]
+fn a_member_at_work_is_write_mostly_if_that_is_said() {
+    skip_without!("nbdkit");
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img", "far.img", "c.img", "d.img", "e.img"] {
+        scratch.sparse(name, 16 * MIB);
+    }
+    let _far = nbdkit(&scratch);
+    let remote = member(&socket(&scratch), "");
+    let create = ["create", "home", "--level", "1", "--bitmap", "64K", "--assume-clean"];
+    scratch.run(&[&create[..], &["a.img", "b.img"]].concat()).ok();
+    let volume = scratch.up("home", &["--attach", "none"]);
+    scratch.run(&["member", "replace", "home", "--write-mostly", "b.img", &remote]).ok();
+    let marked = |volume: &UpVolume<'_>| -> Vec<bool> {
+        let array = volume.status()["arrays"][0].clone();
+        let members = array["members"].as_array().expect("members");
+        let in_sync = members.iter().filter(|one| one["state"] == "in_sync");
+        in_sync.map(|one| one["write_mostly"] == true).collect()
+    };
+    let of_far = |volume: &UpVolume<'_>| {
+        let status = volume.status();
+        let members = status["members"].as_array().expect("members").clone();
+        members.into_iter().find(|one| !one["remote"].is_null()).expect("a remote member")
+    };
+    wait_until("the far member to be filled", || {
+        is_whole(&volume) && marked(&volume) == [false, true]
+    });
+    let before = of_far(&volume)["io"]["reads"]["count"].clone();
+    let mut client = volume.client();
+    for at in 0..64 {
+        client.read(at * CHUNK, 4096).expect("a read");
+    }
+    assert_eq!(of_far(&volume)["io"]["reads"]["count"], before, "reads stay here");
+    // A further copy, taken out and back: the mark stays.
+    scratch.run(&["grow", "home", "--raid-devices", "3"]).ok();
+    scratch.run(&["member", "add", "home", "--write-mostly", "d.img"]).ok();
+    wait_until("the added member to be filled", || marked(&volume) == [false, true, true]);
+    scratch.run(&["member", "fail", "home", "d.img"]).ok();
+    scratch.run(&["member", "re-add", "home", "d.img"]).ok();
+    wait_until("the added member to be back", || marked(&volume) == [false, true, true]);
+    drop(client);
+    volume.down();
+    let text = scratch.run(&["examine", "d.img"]).ok().out;
+    assert!(text.contains("write-mostly"), "{text}");
+    let volume = scratch.up("home", &["--attach", "none"]);
+    wait_until("the start", || marked(&volume) == [false, true, true]);
+    volume.down();
+
+    // Other levels give it no meaning.
+    let others = ["create", "other", "--level", "5", "--assume-clean", "b.img", "c.img", "--force"];
+    scratch.run(&[&others[..], &["b.img"]].concat()).ok();
+    let other = scratch.up("other", &["--attach", "none"]);
+    let refused = scratch.run(&["member", "add", "other", "--write-mostly", "e.img"]);
+    refused.fails(REFUSED, &["write-mostly, which means something to raid1 only"]);
+    other.down();
+}

@@ -55,6 +55,37 @@ fn a_server_that_returns_as_less_than_it_was_is_not_used() {
     near.down();
 }
 
+/// As with a local member, the size is that of the opening until the next start.
+#[test]
+fn an_export_that_grew_is_used_as_it_was_and_has_its_new_size_at_the_next_start() {
+    skip_without!("nbdkit");
+    let scratch = Scratch::new();
+    let socket = socket(&scratch);
+    let disk = scratch.sparse("far.img", 8 * MIB);
+    let path = disk.to_str().expect("a plain name");
+    let far = Far::nbdkit(&["file", path], &socket);
+    let up = ["--name", "near", "--attach", "none"];
+    let near = scratch.up(&member(&socket, ""), &up);
+    near.client().write(0, &pattern(7, 0, 4096), true).expect("a write");
+    drop(far);
+    let file = std::fs::File::options().write(true).open(&disk).expect("a file");
+    file.set_len(16 * MIB).expect("room");
+    let far = Far::nbdkit(&["file", path], &socket);
+    let mut client = near.client();
+    assert_eq!(client.read(0, 4096).expect("a read"), pattern(7, 0, 4096));
+    assert_eq!(client.size(), 8 * MIB);
+    assert!(client.read(12 * MIB, 4096).is_err(), "behind the end");
+    drop(client);
+    near.down();
+    let near = scratch.up("near", &["--attach", "none"]);
+    let mut client = near.client();
+    assert_eq!(client.size(), 16 * MIB);
+    client.write(12 * MIB, &pattern(8, 0, 4096), true).expect("a write to the new part");
+    drop(client);
+    near.down();
+    drop(far);
+}
+
 #[test]
 fn a_request_that_waits_is_told_and_fails_at_the_deadline() {
     skip_without!("nbdkit");

@@ -73,8 +73,10 @@ fn clients_with_either_version_read_and_write_with_and_without_certificates() {
     std::fs::create_dir(&anonymous).expect("a folder");
     std::fs::copy(server.join("ca-cert.pem"), anonymous.join("ca-cert.pem")).expect("a file");
     let known = authority.folder(&scratch, "known", "client", "DNS:host.example", Period::Valid);
-    // With both versions, 1.3 is agreed on: either side prefers it, and TLS itself notices a downgrade.
-    let versions = [without(&scratch, &["tls1.3"]), without(&scratch, &[])];
+    // 1.2 alone, 1.3 alone, and both: then 1.3 is agreed on. A client that lacks 1.2 must not offer what is older, either:
+    // no server takes such a list of versions.
+    let alone = without(&scratch, &["tls1.2", "tls1.1", "tls1.0", "dtls1.2", "dtls1.0"]);
+    let versions = [without(&scratch, &["tls1.3"]), alone, without(&scratch, &[])];
     let old = without(&scratch, &["tls1.2", "tls1.3"]);
     let open = serve(&scratch, "open", &server, &[]);
     let mutual = serve(&scratch, "mutual", &server, &["--tls-verify-peer"]);
@@ -89,7 +91,7 @@ fn clients_with_either_version_read_and_write_with_and_without_certificates() {
                 copy_both_ways(&scratch, client, (volume, folder), priority);
             }
         }
-        // The file has effect, so 1.2 was used above; and older versions are refused.
+        // The file has effect, so 1.2 and 1.3 were used alone above; and older versions are refused.
         let with_old = Tool::new("nbdinfo").env("GNUTLS_SYSTEM_PRIORITY_FILE", &old);
         assert!(!with_old.args(["--size", &uri]).run().status.success());
     }

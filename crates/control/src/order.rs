@@ -14,6 +14,7 @@ mod answer;
 mod cache;
 mod whole;
 
+use std::ops::Not;
 use std::path::{Path, PathBuf};
 
 use braid_level::Level;
@@ -45,6 +46,9 @@ pub enum Order {
         /// Only as the member that it was.
         #[serde(default)]
         again: bool,
+        /// Reads avoid it.
+        #[serde(default, skip_serializing_if = "Not::not")]
+        write_mostly: bool,
         array: Option<String>,
     },
     /// Test what bad-block logs list, and take off what can be written or read.
@@ -57,6 +61,8 @@ pub enum Order {
         with: PathBuf,
         #[serde(default)]
         force: bool,
+        #[serde(default, skip_serializing_if = "Not::not")]
+        write_mostly: bool,
         array: Option<String>,
     },
     /// Compare copies, or data and parity, or stop doing so.
@@ -173,9 +179,10 @@ impl Order {
             Order::Fail { member, array } => on(&["member", "fail"], array).name(member),
             Order::Remove { member, array } => on(&["member", "remove"], array).name(member),
             Order::Retest { array } => on(&["member", "retest"], array),
-            Order::Add { member, force, again, array } => {
+            Order::Add { member, force, again, write_mostly, array } => {
                 let word = if *again { "re-add" } else { "add" };
-                on(&["member", word], array).flag("force", *force).path(member)
+                let line = on(&["member", word], array).flag("force", *force);
+                line.flag("write-mostly", *write_mostly).path(member)
             }
             Order::Device(DeviceOrder::Back { device }) => {
                 CommandLine::new(&["incremental"]).without_json().path(device)
@@ -183,8 +190,9 @@ impl Order {
             Order::Device(DeviceOrder::Gone { device }) => {
                 CommandLine::new(&["incremental"]).without_json().option("fail", Some(device))
             }
-            Order::Replace { member, with, force, array } => {
-                on(&["member", "replace"], array).flag("force", *force).name(member).path(with)
+            Order::Replace { member, with, force, write_mostly, array } => {
+                let line = on(&["member", "replace"], array).flag("force", *force);
+                line.flag("write-mostly", *write_mostly).name(member).path(with)
             }
             Order::Scrub { repair, force, cancel, array } => {
                 // The command takes one of them; an order to end a scrub is one, whatever else it says.

@@ -142,6 +142,9 @@ pub trait Kind: Send + Sync {
         None
     }
 
+    /// Gives back what keeps other machines from using the member. No device on it may be in use any more.
+    fn release(&self) {}
+
     /// Returns true if all devices of the member have to be on one shard.
     fn is_on_one_shard(&self) -> bool {
         self.traffic().is_some()

@@ -93,6 +93,11 @@ impl Member {
         self.kind.traffic()
     }
 
+    /// See [`Kind::release`].
+    pub fn release(&self) {
+        self.kind.release();
+    }
+
     /// See [`Kind::is_on_one_shard`].
     pub fn is_on_one_shard(&self) -> bool {
         self.kind.is_on_one_shard()

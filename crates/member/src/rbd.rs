@@ -110,6 +110,10 @@ impl Kind for Ceph {
         Some(&self.failures)
     }
 
+    fn release(&self) {
+        self.image.unlock();
+    }
+
     fn is_on_one_shard(&self) -> bool {
         true
     }

@@ -53,7 +53,7 @@ impl fmt::Display for ProfileError {
             Self::Toml(why) => write!(f, "no TOML: {}", why.trim_end()),
             Self::Kind(found) => write!(
                 f,
-                "kind is {found:?}; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host"
+                "kind is {found:?}; it is one of plain, usb-flash, disk, ram, remote, usb-bus, channel, host"
             ),
             Self::Missing(name) => write!(f, "{name} is missing"),
             Self::Unknown(name) => write!(f, "{name} is no constant of this kind"),

@@ -6,6 +6,7 @@
 //!  with its source           │         flash   commands, allocation units, merges      Bus: what
 //!                            │         disk    seeks, rotation, zones, queue, cache    several share
 //!                            └▶ Host   ram     copies and calls
+//!                                      remote  round trip, links, server
 //! ```
 //!
 //! * [`Profile`]: the constants of one device, bus or host, and where each of them comes from.
@@ -25,6 +26,7 @@ mod place;
 mod plain;
 mod profile;
 mod queue;
+mod remote;
 mod timetable;
 
 pub use bus::{Bus, BusProfile, Direction};
@@ -36,6 +38,7 @@ pub use place::Work;
 pub use plain::{Plain, Ram};
 pub use profile::{Kind, Profile, device_names, profile, profile_names};
 pub use queue::{Answer, CommandQueue};
+pub use remote::Remote;
 pub use timetable::Timetable;
 
 /// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.

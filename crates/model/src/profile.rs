@@ -17,6 +17,7 @@ use crate::disk::Disk;
 use crate::flash::Flash;
 use crate::host::Host;
 use crate::plain::{Plain, Ram};
+use crate::remote::Remote;
 
 /// A device, a bus or a host.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +45,8 @@ pub enum Kind {
     Disk(Disk),
     /// Memory.
     Ram(Ram),
+    /// A member on another machine.
+    Remote(Remote),
     /// A bus that devices share.
     Bus(BusProfile),
     /// A computer: its page cache, its calls.
@@ -58,6 +61,7 @@ impl Kind {
             Kind::Flash(_) => "usb-flash",
             Kind::Disk(_) => "disk",
             Kind::Ram(_) => "ram",
+            Kind::Remote(_) => "remote",
             Kind::Bus(_) => "bus",
             Kind::Host(_) => "host",
         }
@@ -98,6 +102,7 @@ impl Profile {
             "usb-flash" => Kind::Flash(Flash::of(&mut asked)?),
             "disk" => Kind::Disk(Disk::of(&mut asked)?),
             "ram" => Kind::Ram(Ram::of(&mut asked)?),
+            "remote" => Kind::Remote(Remote::of(&mut asked)?),
             "usb-bus" => Kind::Bus(BusProfile::usb(&mut asked)?),
             "channel" => Kind::Bus(BusProfile::channel(&mut asked)?),
             "host" => Kind::Host(Host::of(&mut asked)?),
@@ -124,6 +129,7 @@ impl Profile {
             Kind::Flash(flash) => Some((flash.long_rate(false), flash.long_rate(true))),
             Kind::Disk(disk) => Some((disk.outer_rate, disk.outer_rate)),
             Kind::Ram(ram) => Some((ram.read_rate as f64, ram.write_rate as f64)),
+            Kind::Remote(far) => Some((far.read_rate as f64, far.write_rate as f64)),
             Kind::Bus(_) | Kind::Host(_) => None,
         }
     }
@@ -157,6 +163,7 @@ impl Profile {
             Kind::Plain(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.latency_ns),
             Kind::Flash(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.command_ns),
             Kind::Ram(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.call_ns),
+            Kind::Remote(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.round_trip_ns),
             _ if read_rate.or(write_rate).or(latency_ns).is_none() => return Ok(()),
             Kind::Disk(_) => {
                 return Err("a disk has zones and a seek curve, no one rate or latency");
@@ -197,6 +204,7 @@ const PROFILES: &[(&str, &str)] = built_in![
     "barracuda-500",
     "sata-7200",
     "ram",
+    "remote-1gbit",
     "usb2-ich9",
     "pci-p3",
     "host-p3",
@@ -282,7 +290,7 @@ bus_rate = [0, "never the limit"]
             r#"read_rate must be [number, "source"]: a value and where it comes from"#,
             "bus_rate is missing",
             "colour is no constant of this kind",
-            r#"kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host"#,
+            r#"kind is "floppy"; it is one of plain, usb-flash, disk, ram, remote, usb-bus, channel, host"#,
             "capacity: kind and label are texts, bus is the name of one, capacity is a whole number of bytes, constant a table",
             "label is missing",
             "weight is no constant of this kind",

@@ -1,4 +1,4 @@
-//! When a device that does one request at a time, over a bus that it may share, is done.
+//! When a device that does one request at a time, over a bus that it may share, is done. A remote one does several.
 //!
 //! ```text
 //! device 0   |latency|........ medium ........|..... continues .....|
@@ -18,6 +18,7 @@ use crate::flash::{Flash, FlashState, Wear};
 use crate::place::{Place, Work};
 use crate::plain::{Plain, Ram};
 use crate::profile::Kind;
+use crate::remote::{Remote, RemoteState};
 
 /// The schedule of one device.
 #[derive(Clone, Debug)]
@@ -37,6 +38,7 @@ enum Device {
     Flash(Flash, FlashState),
     Disk(Disk, DiskState),
     Ram(Ram),
+    Remote(Remote, RemoteState),
 }
 
 impl From<Plain> for Timetable {
@@ -53,6 +55,7 @@ impl Timetable {
             Kind::Flash(flash) => Device::Flash(*flash, FlashState::default()),
             Kind::Disk(disk) => Device::Disk(*disk, DiskState::new(size)),
             Kind::Ram(ram) => Device::Ram(*ram),
+            Kind::Remote(remote) => Device::Remote(*remote, RemoteState::default()),
             Kind::Bus(_) | Kind::Host(_) => return None,
         }))
     }
@@ -71,6 +74,7 @@ impl Timetable {
     pub fn busy_ns(&self) -> (u64, u64) {
         match &self.device {
             Device::Disk(_, state) => state.busy_ns(),
+            Device::Remote(_, state) => (state.busy_ns, 0),
             Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => (self.busy_ns, 0),
         }
     }
@@ -80,8 +84,13 @@ impl Timetable {
     pub fn queue_depth(&self) -> usize {
         match &self.device {
             Device::Disk(disk, _) => disk.queue_depth,
-            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => 1,
+            _ => 1,
         }
+    }
+
+    /// True if it takes requests before earlier ones are done, whose times it then answers in any order.
+    pub fn overlaps(&self) -> bool {
+        matches!(self.device, Device::Remote(..))
     }
 
     /// Which of the requests that wait, the oldest first, it takes at `now_ns`, when it is free.
@@ -96,7 +105,7 @@ impl Timetable {
     pub fn drained_ns(&mut self, now_ns: u64) -> u64 {
         match &mut self.device {
             Device::Disk(disk, state) => now_ns + disk.drained_ns(state, now_ns),
-            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => now_ns,
+            _ => now_ns,
         }
     }
 
@@ -104,7 +113,7 @@ impl Timetable {
     pub fn write_cache(&self) -> u64 {
         match &self.device {
             Device::Disk(disk, _) => disk.write_cache,
-            Device::Plain(_) | Device::Flash(..) | Device::Ram(_) => 0,
+            _ => 0,
         }
     }
 
@@ -130,6 +139,8 @@ impl Timetable {
         let done_ns = match &mut self.device {
             Device::Plain(plain) => plain.serve(bus, &at),
             Device::Ram(ram) => begin_ns + ram.request_ns(write, bytes, continues),
+            // It takes the next one before this one is done.
+            Device::Remote(remote, state) => return remote.serve(state, bus, &at),
             Device::Disk(disk, state) => disk.serve(state, bus, &at),
             Device::Flash(flash, state) => {
                 // A command moves so much and no more.
@@ -160,6 +171,7 @@ impl Timetable {
         self.free_at_ns = match &mut self.device {
             Device::Plain(plain) => begin_ns + plain.latency_ns,
             Device::Ram(ram) => begin_ns + ram.call_ns,
+            Device::Remote(remote, state) => return remote.command(state, now_ns),
             Device::Flash(flash, _) => begin_ns + flash.command_ns,
             Device::Disk(disk, state) => {
                 let begin_ns = begin_ns + disk.command_ns;
@@ -173,7 +185,7 @@ impl Timetable {
     pub fn wear(&self) -> Option<Wear> {
         match &self.device {
             Device::Flash(_, state) => Some(state.wear()),
-            Device::Plain(_) | Device::Disk(..) | Device::Ram(_) => None,
+            _ => None,
         }
     }
 }
@@ -211,6 +223,47 @@ mod tests {
         assert_eq!(device.serve(&mut bus, 0, read(500, 100)), 6000);
         assert_eq!(device.serve(&mut bus, 0, read(600, 100)), 11_000);
         assert_eq!(device.serve(&mut bus, 0, read(800, 100)), 17_000);
+    }
+
+    /// A way of 10 ms, over which 1,000,000 bytes take 10 ms.
+    fn far(loss: f64) -> Timetable {
+        let remote = Remote {
+            read_rate: 100_000_000,
+            write_rate: 100_000_000,
+            round_trip_ns: 10_000_000,
+            server_ns: 1_000_000,
+            loss,
+            retry_ns: 200_000_000,
+        };
+        Timetable::new(&Kind::Remote(remote), 1 << 30).expect("a device")
+    }
+
+    #[test]
+    fn requests_over_a_network_overlap_and_their_bytes_do_not() {
+        let (mut device, mut bus) = (far(0.0), bus(0));
+        let ms = |device: &mut Timetable, bus: &mut Bus, now: u64, work| {
+            device.serve(bus, now * 1_000_000, work).div_ceil(1_000_000)
+        };
+        let write = |offset| Work::Write { offset, bytes: 1_000_000 };
+        assert_eq!(ms(&mut device, &mut bus, 0, write(0)), 10 + 11);
+        assert_eq!(ms(&mut device, &mut bus, 1, write(5_000_000)), 20 + 11);
+        // The other direction is free, and so is the server.
+        assert_eq!(ms(&mut device, &mut bus, 2, read(0, 1_000_000)), 2 + 11 + 10);
+        assert_eq!(ms(&mut device, &mut bus, 2, Work::Command), 2 + 11);
+        assert_eq!(ms(&mut device, &mut bus, 90, read(0, 1)), 90 + 11 + 1);
+        assert!(device.overlaps() && device.free_at_ns() == 0);
+    }
+
+    #[test]
+    fn lost_packets_are_counted_and_sent_again() {
+        let (mut device, mut bus) = (far(0.01), bus(0));
+        let all = 0..10_000;
+        let slow = all.filter(|at| {
+            let now = at * 1_000_000_000;
+            device.serve(&mut bus, now, read(at * 1448, 1448)) - now > 200_000_000
+        });
+        // Each is one packet; a sum of hundredths is not exact.
+        assert!(matches!(slow.count(), 99..=100));
     }
 
     #[test]

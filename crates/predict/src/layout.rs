@@ -47,6 +47,8 @@ pub(crate) struct Busy {
     pub(crate) head: u64,
     /// Reads under way.
     pub(crate) reads: u64,
+    /// It is remote.
+    pub(crate) is_far: bool,
 }
 
 impl Layout {
@@ -126,7 +128,8 @@ fn runs(geometry: &dyn Geometry, write: bool, offset: u64, bytes: u64) -> Vec<Un
     units
 }
 
-/// All copies that there are for a write, the best one for a read.
+/// All copies that there are for a write, the best one for a read. A remote member of a raid1 is taken for
+/// write-mostly, as docs/two-machines.md has it.
 fn copies(
     geometry: &dyn Mirrored,
     write: bool,
@@ -144,8 +147,9 @@ fn copies(
             let (member, offset) = (run.role.index(), run.offset.get());
             Some((busy(member)?, Op { member, write, offset, bytes: len }))
         });
-        let rank = |(Busy { head, reads }, op): &(Busy, Op)| {
-            (*head != op.offset, *reads, head.abs_diff(op.offset))
+        let has_all = geometry.copies() == geometry.members();
+        let rank = |(Busy { head, reads, is_far }, op): &(Busy, Op)| {
+            (*is_far && has_all, *head != op.offset, *reads, head.abs_diff(op.offset))
         };
         let first = match write {
             true => ops.map(|(_, op)| op).collect(),

@@ -11,11 +11,12 @@
 //! moved: levels nest without knowing of each other.
 //!
 //! Invariants: time does not go back; events of one moment come in the order in which they were made,
-//! so a run is a function of its load. A device has one command at a time. Deliberately absent: contents,
-//! and what the host does with them (`load`).
+//! so a run is a function of its load. A device has one command at a time, a remote one all that are asked of it.
+//! Deliberately absent: contents, and what the host does with them (`load`).
 
 mod caches;
 mod usage;
+mod write_caches;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -89,6 +90,8 @@ struct Node {
     /// The end of the last read that was requested, and the bytes of waiting reads.
     head: u64,
     reads: u64,
+    /// It is a remote device.
+    is_far: bool,
 }
 
 enum What {
@@ -111,13 +114,15 @@ struct Member {
     queue: Queue,
     device: Timetable,
     bus: usize,
-    under_way: Option<Command>,
+    /// At most one, unless the device takes more.
+    under_way: BTreeMap<u64, Command>,
     node: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Done(usize),
+    /// A command of a device: its index, and the command's number.
+    Done(usize, u64),
     Wake(u64),
     /// A cache looks whether it is time to drain.
     Look(usize),
@@ -185,7 +190,7 @@ impl Machine {
                     queue: Queue::new(most),
                     device: device.expect("a member is a device"),
                     bus: model.bus,
-                    under_way: None,
+                    under_way: BTreeMap::new(),
                     node: self.nodes.len(),
                 });
                 What::Device(self.members.len() - 1)
@@ -199,7 +204,8 @@ impl Machine {
                 What::Cached(Box::new(Cached::new(*shadow, age_ns)), below)
             }
         };
-        self.nodes.push(Node { what, head: 0, reads: 0 });
+        let is_far = matches!(what, What::Device(member) if self.members[member].device.overlaps());
+        self.nodes.push(Node { what, head: 0, reads: 0, is_far });
         self.nodes.len() - 1
     }
 
@@ -215,11 +221,6 @@ impl Machine {
         self.nodes.iter().any(|node| matches!(node.what, What::Cached(..)))
     }
 
-    /// Bytes that the write caches of its disks take.
-    pub fn write_caches(&self) -> u64 {
-        self.members.iter().map(|member| member.device.write_cache()).sum()
-    }
-
     /// Bytes that keep all members busy, 0 if there is no such number.
     pub fn stripe(&self) -> u64 {
         let mut node = self.nodes.len() - 1;
@@ -232,31 +233,9 @@ impl Machine {
         }
     }
 
-    /// Waits until all that write caches hold is on the media, as a flush does.
-    ///
-    /// # Panics
-    /// If anything else is under way.
-    pub(crate) fn drain(&mut self) {
-        assert!(self.events.is_empty(), "a machine is drained when nothing else is under way");
-        let now_ns = self.now_ns;
-        let drained = self.members.iter_mut().map(|member| member.device.drained_ns(now_ns));
-        self.now_ns = drained.max().unwrap_or(now_ns);
-    }
-
     /// True if its queues, which are all alike, merge requests.
     pub(crate) fn merges(&self) -> bool {
         self.members.first().is_some_and(|member| member.queue.merges())
-    }
-
-    /// Has the write caches of its disks be so small that requests of `request` bytes fill them soon, and answers
-    /// how many fill them all. A cache chooses among as many as its disk's queue is deep: what lies behind twice as
-    /// many makes it no faster.
-    pub(crate) fn limit_write_caches(&mut self, request: u64) -> u64 {
-        let limit = |member: &mut Member| {
-            let most = 2 * member.device.queue_depth() as u64 * request;
-            member.device.limit_write_cache(most).div_ceil(request)
-        };
-        self.members.iter_mut().map(limit).sum()
     }
 
     /// The time, in nanoseconds since the beginning.
@@ -288,7 +267,10 @@ impl Machine {
             self.nodes[node].reads += bytes;
         }
         let nodes = &self.nodes;
-        let busy = |node: usize| Busy { head: nodes[node].head, reads: nodes[node].reads };
+        let busy = |node: usize| {
+            let Node { head, reads, is_far, .. } = nodes[node];
+            Busy { head, reads, is_far }
+        };
         match &self.nodes[node].what {
             What::Device(member) => {
                 let Owner::Unit(owner) = owner else { panic!("a device is asked by units") };
@@ -349,16 +331,20 @@ impl Machine {
     }
 
     fn start(&mut self, index: usize) {
-        let member = &mut self.members[index];
-        if member.under_way.is_some() {
-            return;
+        loop {
+            let member = &mut self.members[index];
+            if !member.under_way.is_empty() && !member.device.overlaps() {
+                return;
+            }
+            let Some(command) = member.queue.pop(&mut member.device, self.now_ns) else { return };
+            let bus = &mut self.buses[member.bus];
+            *(if command.write { &mut bus.moved.1 } else { &mut bus.moved.0 }) += command.bytes;
+            let done = member.device.serve(&mut bus.schedule, self.now_ns, command.work());
+            // The next event's number.
+            let number = self.made + 1;
+            member.under_way.insert(number, command);
+            self.at(done, Event::Done(index, number));
         }
-        let Some(command) = member.queue.pop(&mut member.device, self.now_ns) else { return };
-        let bus = &mut self.buses[member.bus];
-        *(if command.write { &mut bus.moved.1 } else { &mut bus.moved.0 }) += command.bytes;
-        let done = member.device.serve(&mut bus.schedule, self.now_ns, command.work());
-        member.under_way = Some(command);
-        self.at(done, Event::Done(index));
     }
 
     /// Goes on to the next moment at which something happens, and says what: nothing where
@@ -376,8 +362,8 @@ impl Machine {
                 self.go_on(node);
                 self.unplug();
             }
-            Event::Done(index) => {
-                let command = self.members[index].under_way.take();
+            Event::Done(index, number) => {
+                let command = self.members[index].under_way.remove(&number);
                 let command = command.expect("a command was under way");
                 if !command.write {
                     let node = self.members[index].node;

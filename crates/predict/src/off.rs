@@ -31,7 +31,7 @@ impl Family {
             Kind::Flash(_) => Some(Self::Sticks),
             Kind::Disk(_) => Some(Self::Disks),
             Kind::Ram(_) => Some(Self::Memory),
-            Kind::Plain(_) => Some(Self::Plain),
+            Kind::Plain(_) | Kind::Remote(_) => Some(Self::Plain),
             Kind::Bus(_) | Kind::Host(_) => None,
         }
     }

@@ -10,6 +10,7 @@ use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const EXCLUSIVE_LOCK: u64 = 1 << 2;
 const LOCK_MODE_EXCLUSIVE: i32 = 0;
 /// Kind of a counter, from `rbd/librbd.h`.
 const EVENT_TYPE_EVENTFD: i32 = 2;
-/// Longest time for closing an image. Its lock ends by itself if the cluster does not answer.
+/// Longest time for closing or unlocking an image. Its lock ends by itself if the cluster does not answer.
 const CLOSING: Duration = Duration::from_secs(10);
 /// Most owners and watchers that are asked for.
 const MOST: usize = 64;
@@ -130,6 +131,26 @@ impl Image {
         }
         let size = self.handles.size().ok()?;
         (size < self.limits.size).then_some("the image was made smaller")
+    }
+
+    /// Gives the exclusive lock back, so that the next client need not wait until the cluster misses this one. No request
+    /// may be in flight, and none may follow: it would take the lock again. A cluster that does not answer is not waited
+    /// for; the lock then ends with the process.
+    pub fn unlock(self: &Arc<Self>) {
+        if self.limits.read_only {
+            return;
+        }
+        let (image, (answer, released)) = (Arc::clone(self), channel::<()>());
+        let release = move || {
+            let Handles { library, image: pointer, .. } = image.handles;
+            // SAFETY: an open image, which `image` keeps open until the call returns. A failure leaves the lock as it is.
+            unsafe { (library.rbd_lock_release)(pointer) };
+            drop(answer);
+        };
+        let thread = std::thread::Builder::new().name("braid-rbd-unlock".to_owned()).spawn(release);
+        if thread.is_ok() {
+            let _ = released.recv_timeout(CLOSING);
+        }
     }
 
     /// Notes a failure of a request.

@@ -72,6 +72,7 @@ library! {
         rbd_get_features: fn(Pointer, *mut u64) -> c_int;
         rbd_get_stripe_unit: fn(Pointer, *mut u64) -> c_int;
         rbd_lock_acquire: fn(Pointer, c_int) -> c_int;
+        rbd_lock_release: fn(Pointer) -> c_int;
         rbd_lock_get_owners: fn(Pointer, *mut c_int, *mut *mut c_char, *mut usize) -> c_int;
         rbd_lock_get_owners_cleanup: fn(*mut *mut c_char, usize);
         rbd_watchers_list: fn(Pointer, *mut Watcher, *mut usize) -> c_int;

@@ -109,6 +109,9 @@ whys! {
         next ("wait until it has answered them, or take it away; then the same again");
     NotByBitmap { device: String, reason: String } = refused NotByBitmap
         ("{device} cannot come back by the bitmap: {reason}") next ("`braid member add` takes it in anew");
+    WriteMostly { device: String, level: String } = refused Unsuitable
+        ("{device} would be write-mostly, which means something to raid1 only, not to {level}")
+        next ("the same without --write-mostly");
 
     // Caches.
     HasCache { volume: String } = refused HasCache ("{volume} has a cache in front of it already")

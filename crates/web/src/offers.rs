@@ -32,7 +32,7 @@ fn of_members(array: &ArrayStatus, named: Option<&String>) -> Vec<Offer> {
     }
     for left in array.left_out.iter().filter(|_| array.uuid.is_some()) {
         let (member, again) = (left.member.clone().into(), left.by_bitmap);
-        let order = Order::Add { member, force: false, again, array: named() };
+        let order = Order::Add { member, force: false, again, write_mostly: false, array: named() };
         all.push(offer("Take in again", &left.member, order));
     }
     all

@@ -72,6 +72,9 @@ pub(crate) struct NewMember {
     /// Use the device even if it carries other data
     #[arg(long)]
     pub(crate) force: bool,
+    /// Read the device only if no other member has the data: a slow or remote member of a raid1
+    #[arg(long)]
+    pub(crate) write_mostly: bool,
 }
 
 #[derive(Debug, Args)]
@@ -83,4 +86,7 @@ pub(crate) struct Replace {
     /// Use the device even if it carries other data
     #[arg(long)]
     pub(crate) force: bool,
+    /// Read the device only if no other member has the data: a slow or remote member of a raid1
+    #[arg(long)]
+    pub(crate) write_mostly: bool,
 }

@@ -40,6 +40,7 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
                 member: named(&target.member)?,
                 with: absolute_path(&replace.with)?,
                 force: replace.force,
+                write_mostly: replace.write_mostly,
                 array: array_of(&target.which),
             };
             give(&target.volume, &order, target.how)
@@ -91,6 +92,7 @@ fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
         member: absolute_path(&target.member)?,
         force: new.force,
         again,
+        write_mostly: new.write_mostly,
         array: array_of(&target.which),
     };
     give(&target.volume, &order, target.how)

@@ -31,6 +31,16 @@ fn orders_are_command_lines() {
             "braid member replace home /a /b",
         ),
         (
+            r#"{"replace":{"member":"/a","with":"/b","write_mostly":true}}"#,
+            "member replace --write-mostly --json -- home /a /b",
+            "braid member replace --write-mostly home /a /b",
+        ),
+        (
+            r#"{"add":{"member":"/a","write_mostly":true}}"#,
+            "member add --write-mostly --json -- home /a",
+            "braid member add --write-mostly home /a",
+        ),
+        (
             r#"{"scrub":{"repair":true}}"#,
             "scrub --repair --json -- home",
             "braid scrub --repair home",

@@ -265,6 +265,13 @@ impl Superblock {
         };
         Ok(Superblock::new(contents, size)?)
     }
+
+    /// The same of this member, marked as write-mostly: it is read only if no other member has the data.
+    #[must_use]
+    pub fn marked_write_mostly(mut self) -> Superblock {
+        self.contents.write_mostly = true;
+        self
+    }
 }
 
 /// Why a device cannot be a member.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use braid_control::{ArrayStatus, CacheStatus, MemberStatus, Status, WriteBackStatus};
+use braid_control::{
+    ArrayStatus, CacheStatus, ExportStatus, MemberStatus, Status, WriteBackStatus,
+};
 use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
@@ -32,8 +34,7 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
     found.extend(status.members.iter().filter_map(|member| unreachable(status, member)));
     found.extend(status.members.iter().filter_map(|member| gone(status, member)));
     found.extend(status.members.iter().flat_map(|member| disk(status, member)));
-    let of_tls = status.exports.iter().filter_map(|export| export.tls.as_ref()?.warning.clone());
-    found.extend(of_tls.map(|warning| Draft::new(CERTIFICATE, warning)));
+    found.extend(status.exports.iter().filter_map(certificate));
     for (index, cache) in status.caches.iter().enumerate() {
         let name = if index == 0 { "cache".to_owned() } else { format!("cache#{}", index + 1) };
         let write_back = cache.write_back.as_ref();
@@ -55,6 +56,16 @@ pub(super) fn conditions(status: &Status, policy: &Policy) -> Vec<Draft> {
         _ => {}
     }
     found
+}
+
+/// The condition of an export whose certificate needs a successor.
+fn certificate(export: &ExportStatus) -> Option<Draft> {
+    let tls = export.tls.as_ref()?;
+    let folder = shell_path(&tls.certificates);
+    let next = format!(
+        "put a new certificate and its key into {folder}: new clients get it without a restart"
+    );
+    Some(Draft::new(CERTIFICATE, tls.warning.clone()?).next(Some(next)))
 }
 
 /// The condition of a volume that did not answer.

@@ -283,6 +283,14 @@ fn each_condition_is_told_once_and_ends_once() {
         ("DataLost", with(|status| status.arrays[0].lost = vec![(0, 512)])),
         ("ScrubFound", with(|status| status.arrays[0].last_scrub = Some(scrub("check", 1, 8, 0)))),
         ("ScrubFound", with(|status| status.arrays[0].last_scrub = Some(scrub("repair", 1, 0, 8)))),
+        (
+            "Certificate",
+            with(|status| {
+                let warning = Some("the certificate expires in 3 days".into());
+                let tls = Some(braid_control::TlsStatus { warning, ..Default::default() });
+                status.exports.push(braid_control::ExportStatus { tls, ..Default::default() });
+            }),
+        ),
         ("VolumeFailed", with(|status| status.state = "failed".into())),
         ("VolumeFailing", with(|status| status.state = "failing".into())),
         ("LogFull cache", cache(|cache| cache.log_used_bytes = Some(90))),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use braid_engine::assembled::Admitted;
 use braid_engine::redundant::{MemberState, MemberStatus, NewMember, Redundant};
+use braid_md::{Level, Superblock};
 use braid_shell::shown;
 use braid_uring::Handle;
 use braid_wiring::Array;
@@ -21,13 +22,13 @@ use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::why::Why;
 
-/// Ways in which an array takes in a device.
+/// Ways in which an array takes in a device; `write_mostly` marks the new member, the mark of a former one stays.
 #[derive(Clone)]
 pub(super) enum Taking {
     /// As the member that it was, or as a spare; `again` only as the former, by the bitmap.
-    Add { again: bool },
+    Add { again: bool, write_mostly: bool },
     /// Beside the member that it then replaces.
-    Replace { member: String },
+    Replace { member: String, write_mostly: bool },
 }
 
 impl Taking {
@@ -38,16 +39,35 @@ impl Taking {
         admitted: &Admitted,
     ) -> Result<(), Failure> {
         let (new, why_anew) = admitted.new_member();
+        let level = engine.superblock().map(|superblock| superblock.level);
+        if let Some(level) = level.filter(|one| self.is_write_mostly() && *one != Level::Raid1) {
+            let level = level.to_string();
+            return Err(Why::WriteMostly { device: newcomer.label(), level }.into());
+        }
         match (self, why_anew) {
-            (Taking::Add { again: true }, Some(reason)) => {
+            (Taking::Add { again: true, .. }, Some(reason)) => {
                 Err(Why::NotByBitmap { device: newcomer.label(), reason: reason.to_owned() }.into())
             }
             (Taking::Add { .. }, _) => engine.check_add(new).map_err(of_array),
-            (Taking::Replace { member }, _) => engine.check_replace(member, new).map_err(of_array),
+            (Taking::Replace { member, .. }, _) => {
+                engine.check_replace(member, new).map_err(of_array)
+            }
         }
     }
 
-    async fn carry_out(self, label: String, engine: Redundant, new: NewMember) -> Answer {
+    fn is_write_mostly(&self) -> bool {
+        match self {
+            Taking::Add { write_mostly, .. } | Taking::Replace { write_mostly, .. } => {
+                *write_mostly
+            }
+        }
+    }
+
+    async fn carry_out(self, label: String, engine: Redundant, mut new: NewMember) -> Answer {
+        if self.is_write_mostly() {
+            new.write_mostly = true;
+            new.superblock = new.superblock.map(Superblock::marked_write_mostly);
+        }
         let (done, text) = match self {
             Taking::Add { .. } => {
                 let text = match new.role {
@@ -58,7 +78,7 @@ impl Taking {
                 };
                 (engine.add(new).await, text)
             }
-            Taking::Replace { member } => (
+            Taking::Replace { member, .. } => (
                 engine.replace(&member, new).await,
                 format!("{label} is filled and then replaces {}", shown(&member)),
             ),
@@ -76,7 +96,8 @@ pub(super) fn bring_back(
     again: bool,
 ) -> Answer {
     let_go_of_faulty(array, remote, label, at)?;
-    take_in(array, remote, &Arc::new(Newcomer::open(array, at, false)?), Taking::Add { again })
+    let newcomer = Arc::new(Newcomer::open(array, at, false)?);
+    take_in(array, remote, &newcomer, Taking::Add { again, write_mostly: false })
 }
 
 /// Fails the member `label`, whose device is gone.

@@ -51,17 +51,17 @@ impl Orders<'_> {
             Order::Whole(order) => self.whole(&order),
             Order::Cache(order) => self.cache(&order),
             Order::Device(order) => self.watcher.told(self.media, &order, remote),
-            Order::Add { member, force, again, array } => {
+            Order::Add { member, force, again, write_mostly, array } => {
                 let array = which_takes(&self.media.md_arrays(), &member, array.as_deref())?;
                 if again {
                     let label = member.display().to_string();
                     members::let_go_of_faulty(array, remote, &label, &member)?;
                 }
-                self.take_in(array, &member, force, Taking::Add { again })
+                self.take_in(array, &member, force, Taking::Add { again, write_mostly })
             }
-            Order::Replace { member, with, force, array } => {
+            Order::Replace { member, with, force, write_mostly, array } => {
                 let array = which_has(&self.media.md_arrays(), &member, array.as_deref())?;
-                self.take_in(array, &with, force, Taking::Replace { member })
+                self.take_in(array, &with, force, Taking::Replace { member, write_mostly })
             }
             Order::Fail { member, array } => members::fail(remote, &member, array, None),
             Order::Remove { member, array } => self.remove(&member, array),

@@ -381,6 +381,8 @@ impl Volume {
         if result.is_ok() {
             self.shared.keeper.end();
         }
+        // Threads keep the members open until the process has ended, which closes none of them.
+        self.shared.media.leaves().iter().for_each(|leaf| leaf.release());
         drop(self.trace.take());
         if let Some(path) = self.control.take() {
             // The process ends now; a socket that stays is recognised as stale.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use braid_level::Level;
+use braid_model::Kind;
 use braid_predict::Workload;
 use braid_predict::advise::{Candidate, Limit, Need, twin};
 use braid_shell::shell_word;
@@ -249,5 +251,11 @@ pub(super) fn create(advice: &Advice, one: &Candidate) -> Option<String> {
     };
     let members = one.members.iter().map(member);
     let members = members.collect::<Vec<_>>().join(" ");
-    Some(format!("braid create NAME --level {}{chunk} {members}", level.name()))
+    let is_far = |index: &&usize| {
+        let kind = &advice.members.offers[**index].profile.kind;
+        level == Level::Raid1 && matches!(kind, Kind::Remote(_))
+    };
+    let far = one.members.iter().filter(is_far);
+    let far: String = far.map(|index| format!(" --write-mostly {}", member(index))).collect();
+    Some(format!("braid create NAME --level {}{chunk} {members}{far}", level.name()))
 }
