@@ -35,6 +35,8 @@ TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 # crates/runner runs them beside each other, and `$(RUN) TEXT…` those whose package, target and name contain a TEXT.
 TESTS = $(TARGET)/tests.json
 BUILD_TESTS = $(CARGO) test $(FLAGS) --workspace --message-format json-render-diagnostics --no-run
+# Of the programs, `braid` alone has unit tests: the other twenty are not linked once more for none.
+WITH_TESTS = --lib --bin braid --test '*' --examples
 RUN = $(TARGET)/debug/braid-runner --messages $(TESTS) --times $(TARGET)/test-times.json
 
 # What to run before each commit, in some minutes: formatting, house rules, unit tests, some seeds, metadata.
@@ -82,7 +84,7 @@ test: check $(TESTS)
 $(TESTS):
 	@scripts/setup.sh build test
 	@mkdir -p $(TARGET)
-	$(BUILD_TESTS) >$@
+	$(BUILD_TESTS) $(WITH_TESTS) >$@
 
 # Some tests, and what they print: make only TEST='braid-sim whole a_seed_is_a_run'
 only: $(TESTS)

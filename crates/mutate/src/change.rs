@@ -88,10 +88,11 @@ pub fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
             }
             // Numbers in texts.
             10 => {
-                let digits: Vec<usize> =
-                    (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
-                if let Some(&digit) = digits.get(random.below(digits.len())) {
-                    bytes[digit] = random.of(b"0123456789.-e");
+                let is_digit = |byte: &&mut u8| byte.is_ascii_digit();
+                let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+                let index = random.below(digits);
+                if let Some(digit) = bytes.iter_mut().filter(is_digit).nth(index) {
+                    *digit = random.of(b"0123456789.-e");
                 }
             }
             _ => {

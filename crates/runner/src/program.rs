@@ -135,6 +135,34 @@ mod tests {
         assert_eq!(programs[0].folder, Path::new("/src/crates/sim"));
     }
 
+    /// The Makefile has test programs of the program `braid` alone, and some manifests say `test = false`.
+    #[test]
+    fn sources_without_a_test_program_have_no_tests() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let crates = std::fs::read_dir(root.join("crates")).expect("the workspace's crates");
+        let mut without = vec![root.join("bench/src/bin")];
+        for package in crates.map(|entry| entry.expect("a crate's folder").path()) {
+            let manifest = std::fs::read_to_string(package.join("Cargo.toml")).expect("a manifest");
+            let manifest: toml::Table = manifest.parse().expect("a manifest is TOML");
+            let lib = manifest.get("lib").and_then(|lib| lib.get("test"));
+            if lib.and_then(toml::Value::as_bool) == Some(false) {
+                without.push(package.join("src"));
+            } else if !package.ends_with("braid") {
+                without.extend([package.join("src/main.rs"), package.join("src/bin")]);
+            }
+        }
+        let mut seen = 0;
+        while let Some(path) = without.pop() {
+            if let Ok(entries) = std::fs::read_dir(&path) {
+                without.extend(entries.map(|entry| entry.expect("a file").path()));
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                seen += 1;
+                assert!(!text.contains("#[test]"), "no test program has {}", path.display());
+            }
+        }
+        assert!(seen > 40, "{seen} files");
+    }
+
     #[test]
     fn an_artifact_without_its_fields_is_an_error() {
         assert!(parse_messages(r#"{"reason":"compiler-artifact","package_id":"x"}"#).is_err());

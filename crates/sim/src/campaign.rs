@@ -16,13 +16,11 @@ pub type Result = std::result::Result<Report, String>;
 
 /// Runs `scenario`; a panic is a failure as well.
 pub fn run_scenario(scenario: &Scenario, timeline: &Timeline) -> Result {
-    braid_mem::keep_arenas();
     quietly(|| run(scenario, timeline))
 }
 
 /// Runs what `seed` stands for.
 pub fn run_seed(seed: u64) -> Result {
-    braid_mem::keep_arenas();
     match seed & HALVES {
         0 => run_scenario(&Scenario::of(seed), &Timeline::default()),
         _ => quietly(|| halves::run(seed)),

@@ -64,30 +64,26 @@ impl<'a> View<'a> {
         self.holders.iter().map(whole).collect()
     }
 
-    /// The array's content; of copies number `choice` of those that are there. And the blocks of
-    /// it that too few members have, which are zeroes.
-    pub fn contents(&self, choice: usize) -> (Vec<u8>, Vec<u64>) {
-        let mut contents = vec![0; self.layout.size() as usize];
-        let mut lost = Vec::new();
+    /// Gives `each` the offset and the content of every block of the array, in any order; of copies number `choice`
+    /// of those that are there. A block that too few members have has none. Returns the most copies that a block
+    /// has: with a `choice` from there on, the result is that of 0.
+    pub fn each_block(&self, choice: usize, mut each: impl FnMut(u64, Option<&[u8]>)) -> usize {
         match &self.layout {
             Layout::Copies(_) => {
+                let mut most = 0;
                 for offset in (0..self.layout.size()).step_by(BLOCK as usize) {
                     let (count, chosen) = self.copy(offset, choice);
-                    match chosen {
-                        Some(copy) => {
-                            contents[offset as usize..][..copy.len()].copy_from_slice(copy)
-                        }
-                        None => lost.push(offset),
-                    }
                     debug_assert_eq!(count == 0, chosen.is_none());
+                    most = most.max(count);
+                    each(offset, chosen);
                 }
+                most
             }
             Layout::Parity(geometry) => {
-                self.parity_contents(geometry, &mut contents, &mut lost);
-                lost.sort_unstable();
+                self.each_of_parity(geometry, each);
+                1
             }
         }
-        (contents, lost)
     }
 
     /// The places where copies differ, or where parity does not fit data that is all present: blocks in sync
@@ -140,7 +136,7 @@ impl<'a> View<'a> {
         Some(holder.block(row))
     }
 
-    fn parity_contents(&self, geometry: &Raid456, contents: &mut [u8], lost: &mut Vec<u64>) {
+    fn each_of_parity(&self, geometry: &Raid456, mut each: impl FnMut(u64, Option<&[u8]>)) {
         let (chunk, width) = (geometry.chunk(), geometry.stripe());
         let mut columns: Vec<Option<&[u8]>> = Vec::new();
         for row in (0..geometry.member_size()).step_by(BLOCK as usize) {
@@ -154,10 +150,7 @@ impl<'a> View<'a> {
             for (index, column) in columns.iter().enumerate() {
                 let at = row / chunk * width + index as u64 * chunk + row % chunk;
                 let made = made.iter().find(|(one, _)| *one == index).map(|(_, block)| &block[..]);
-                match column.or(made) {
-                    Some(block) => contents[at as usize..][..block.len()].copy_from_slice(block),
-                    None => lost.push(at),
-                }
+                each(at, column.or(made));
             }
         }
     }

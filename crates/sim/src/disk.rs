@@ -292,16 +292,16 @@ impl Device for SimDisk {
         let block = self.inner.limits.logical_block as usize;
         let mut extents: Vec<Extent> = Vec::new();
         for offset in (span.offset as usize..span.end() as usize).step_by(block) {
-            let part = media.current().piece(offset, block);
-            let len = part.len() as u64;
-            let zero = part.iter().all(|byte| *byte == 0);
+            let len = block as u64;
+            let zero = media.current().is_zero(offset, block);
             let extent = if zero { Extent::hole(len) } else { Extent::data(len) };
+            let count = extents.len();
             match extents.last_mut() {
                 Some(last) if last.is_like(&extent) => last.len += len,
+                _ if count == MOST => break,
                 _ => extents.push(extent),
             }
         }
-        extents.truncate(MOST);
         extents
     }
 }

@@ -135,8 +135,10 @@ impl Wake for Signal {
 }
 
 impl Sim {
-    /// A simulation at time 0 whose choices are those of `seed`.
+    /// A simulation at time 0 whose choices are those of `seed`. The thread keeps the memory of dropped pools for
+    /// further simulations.
     pub fn new(seed: u64) -> Sim {
+        braid_mem::keep_arenas();
         let core = Core {
             seed,
             now_ns: Cell::new(0),

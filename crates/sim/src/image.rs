@@ -5,6 +5,11 @@ use std::rc::Rc;
 
 const PAGE: usize = 4096;
 
+thread_local! {
+    /// The page of all images that was never written.
+    static ZEROES: Rc<[u8; PAGE]> = Rc::new([0; PAGE]);
+}
+
 /// The bytes of a disk. A copy costs little.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Image {
@@ -16,8 +21,7 @@ pub struct Image {
 impl Image {
     /// `len` zeroes.
     pub fn zeroes(len: usize) -> Image {
-        let page = Rc::new([0; PAGE]);
-        Image { pages: vec![page; len.div_ceil(PAGE)], len }
+        Image { pages: vec![ZEROES.with(Rc::clone); len.div_ceil(PAGE)], len }
     }
 
     /// The number of bytes.
@@ -52,6 +56,32 @@ impl Image {
             into[done..][..len].copy_from_slice(self.piece(at, len));
             done += len;
         }
+    }
+
+    /// True if `bytes` are there from `offset` on.
+    ///
+    /// # Panics
+    /// If that is beyond the end.
+    pub fn holds(&self, offset: usize, bytes: &[u8]) -> bool {
+        assert!(offset + bytes.len() <= self.len, "beyond the end");
+        let mut done = 0;
+        while done < bytes.len() {
+            let (at, len) = step(offset + done, bytes.len() - done);
+            if self.piece(at, len) != &bytes[done..][..len] {
+                return false;
+            }
+            done += len;
+        }
+        true
+    }
+
+    /// True if the `len` bytes from `offset` on, which lie in one page, are zeroes.
+    ///
+    /// # Panics
+    /// If they do not lie in one page.
+    pub(crate) fn is_zero(&self, offset: usize, len: usize) -> bool {
+        let is_untouched = ZEROES.with(|zeroes| Rc::ptr_eq(zeroes, &self.pages[offset / PAGE]));
+        is_untouched || self.piece(offset, len) == &[0; PAGE][..len]
     }
 
     /// Has `bytes` from `offset` on.
@@ -114,5 +144,14 @@ mod tests {
         assert_eq!((read[0], read[1], read[PAGE + 6]), (bytes[PAGE - 4], 9, 9));
         assert_eq!(read[PAGE + 7], bytes[2 * PAGE + 3]);
         assert_eq!(image.piece(3 * PAGE, 7), &bytes[3 * PAGE..]);
+        assert!(copy.holds(PAGE - 1, &bytes[PAGE - 1..]) && !image.holds(PAGE - 4, &bytes[..PAGE]));
+    }
+
+    #[test]
+    fn zeroes_are_found_also_where_they_were_written() {
+        let mut image = Image::zeroes(2 * PAGE);
+        assert!(image.is_zero(0, PAGE));
+        image.write(512, &[0, 1]);
+        assert!(image.is_zero(0, 512) && !image.is_zero(512, 512) && image.is_zero(PAGE, 512));
     }
 }

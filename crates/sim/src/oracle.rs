@@ -20,6 +20,10 @@
 //! And reads are stable: once no request is in flight on a block, every later read shows the content that one
 //! read showed.
 //!
+//! A block of which one version alone is left, a durable one, is a part of an [`Image`]; only the others have lists.
+//! A copy of an oracle therefore costs little, and there is one for each crash that is tried. The times of such a
+//! version do not matter: no comparison with a later version depends on them.
+//!
 //! Deliberately absent: the volume. The caller reports the start and the end of requests.
 
 use std::collections::BTreeMap;
@@ -28,11 +32,16 @@ use std::rc::Rc;
 
 use braid_block::Span;
 
+use crate::Image;
+
 /// The possible contents of a volume, block by block.
 #[derive(Clone)]
 pub struct Oracle {
     block: usize,
-    blocks: Vec<Vec<Version>>,
+    /// The contents of all blocks that are not in `open`.
+    settled: Image,
+    /// The versions of blocks that may have several, or one that is not durable or not known, by number.
+    open: BTreeMap<usize, Vec<Version>>,
     now: u64,
     /// Reads under way: when each began.
     reads: BTreeMap<u64, Span>,
@@ -85,19 +94,14 @@ impl Oracle {
     pub fn new(contents: &[u8], block: u32) -> Oracle {
         let block = block as usize;
         assert!(contents.len().is_multiple_of(block), "whole blocks");
-        let settled = |data: &[u8]| {
-            let data = Some(data.into());
-            vec![Version {
-                began: 0,
-                done: Some(0),
-                acknowledged: true,
-                durable: true,
-                lost: None,
-                data,
-            }]
-        };
-        let blocks = contents.chunks_exact(block).map(settled).collect();
-        Oracle { block, blocks, now: 0, reads: BTreeMap::new(), wavers: false }
+        Oracle {
+            block,
+            settled: contents.into(),
+            open: BTreeMap::new(),
+            now: 0,
+            reads: BTreeMap::new(),
+            wavers: false,
+        }
     }
 
     /// A write of `data` begins; `None` for a discard.
@@ -113,7 +117,14 @@ impl Oracle {
                 lost: None,
                 data,
             };
-            self.blocks[block].push(version);
+            let settled = &self.settled;
+            let before = || {
+                vec![Version::settled(
+                    0,
+                    Some(part(settled, block * self.block, self.block).into()),
+                )]
+            };
+            self.open.entry(block).or_insert_with(before).push(version);
         }
         WriteToken { began, span }
     }
@@ -122,7 +133,7 @@ impl Oracle {
     pub fn end_write(&mut self, write: WriteToken, acknowledged: bool, durable: bool) {
         let now = self.tick();
         for block in self.blocks(write.span) {
-            let versions = self.blocks[block].iter_mut();
+            let versions = self.open.get_mut(&block).into_iter().flatten();
             for version in versions.filter(|version| version.began == write.began) {
                 version.done = Some(now);
                 version.acknowledged = acknowledged;
@@ -149,7 +160,10 @@ impl Oracle {
         let now = self.tick();
         let before = |version: &Version| version.done.is_some_and(|done| done < read.began);
         for (block, found) in self.blocks(read.span).zip(shown.chunks_exact(self.block)) {
-            let versions = &mut self.blocks[block];
+            let Some(versions) = self.open.get_mut(&block) else {
+                check_settled(&self.settled, block * self.block, found)?;
+                continue;
+            };
             let barrier = barrier(versions, |one| one.acknowledged && before(one));
             let possible = possible(versions, barrier)
                 .filter(|version| version.lost.is_none_or(|lost| lost > read.began));
@@ -170,7 +184,7 @@ impl Oracle {
     /// It was acknowledged: what was acknowledged before it `began` is durable.
     pub fn end_flush(&mut self, began: u64) {
         let oldest_read = self.reads.keys().next().copied().unwrap_or(self.now);
-        for versions in &mut self.blocks {
+        for versions in self.open.values_mut() {
             for version in versions.iter_mut() {
                 let before = version.done.is_some_and(|done| done < began);
                 version.durable |= version.acknowledged && before;
@@ -179,6 +193,7 @@ impl Oracle {
             let barrier = barrier(versions, |one| one.durable && one.done < Some(oldest_read));
             versions.retain(|version| version.done.is_none_or(|done| done >= barrier));
         }
+        self.close();
     }
 
     /// Checks whether a crash now may leave `contents`.
@@ -198,14 +213,24 @@ impl Oracle {
         contents: &[u8],
         may_be_anything: impl Fn(u64) -> bool,
     ) -> Result<(), Mismatch> {
-        let blocks = self.blocks.iter().zip(contents.chunks_exact(self.block)).enumerate();
-        for (block, (versions, found)) in blocks {
+        for (block, found) in contents.chunks_exact(self.block).enumerate() {
             let offset = (block * self.block) as u64;
             if !may_be_anything(offset) {
-                check(offset, found, survivors(versions))?;
+                self.check_block(offset, found)?;
             }
         }
         Ok(())
+    }
+
+    /// The same for the block at `offset` alone.
+    ///
+    /// # Errors
+    /// It must not be there.
+    pub fn check_block(&self, offset: u64, found: &[u8]) -> Result<(), Mismatch> {
+        match self.open.get(&(offset as usize / self.block)) {
+            Some(versions) => check(offset, found, survivors(versions)),
+            None => check_settled(&self.settled, offset as usize, found),
+        }
     }
 
     /// The power failed: from now on each block has one of the possible contents after the crash, and it is
@@ -214,7 +239,7 @@ impl Oracle {
     pub fn crash(&mut self, may_be_anything: impl Fn(u64) -> bool) {
         let now = self.tick();
         self.reads.clear();
-        for versions in &mut self.blocks {
+        for versions in self.open.values_mut() {
             let barrier = barrier(versions, |version| version.durable);
             versions.retain(|version| version.done.is_none_or(|done| done >= barrier));
             if versions.len() > 1 {
@@ -231,7 +256,7 @@ impl Oracle {
     pub fn kill(&mut self) {
         let now = self.tick();
         self.reads.clear();
-        for version in self.blocks.iter_mut().flatten() {
+        for version in self.open.values_mut().flatten() {
             version.done = version.done.or(Some(now));
         }
     }
@@ -239,29 +264,35 @@ impl Oracle {
     /// At blocks whose offset `may_be_anything`, anything is from now on.
     pub fn spoil(&mut self, may_be_anything: impl Fn(u64) -> bool) {
         let now = self.tick();
-        for (block, versions) in self.blocks.iter_mut().enumerate() {
+        for block in 0..self.settled.len() / self.block {
             if may_be_anything((block * self.block) as u64) {
-                *versions = vec![Version::settled(now, None)];
+                self.open.insert(block, vec![Version::settled(now, None)]);
             }
         }
+        self.close();
     }
 
     /// The volume is at rest, and holds `contents`: nothing else can come back.
     pub fn settle(&mut self, contents: &[u8]) {
         let now = self.tick();
-        for (versions, data) in self.blocks.iter_mut().zip(contents.chunks_exact(self.block)) {
+        for (block, versions) in &mut self.open {
             let at_rest = versions.iter().all(|version| version.done.is_some());
-            if at_rest && versions.len() > 1 {
+            let data = contents.get(block * self.block..).and_then(|rest| rest.get(..self.block));
+            if let Some(data) = data
+                && at_rest
+                && versions.len() > 1
+            {
                 *versions = vec![Version::settled(now, Some(data.into()))];
             }
         }
+        self.close();
     }
 
     /// Sets whether members may be lost of which the others are not known to be copies: then the content that
     /// reads have shown may change once more, for as long as that lasts.
     pub fn waver(&mut self, wavers: bool) {
         if wavers {
-            self.blocks.iter_mut().flatten().for_each(|version| version.lost = None);
+            self.open.values_mut().flatten().for_each(|version| version.lost = None);
         }
         self.wavers = wavers;
     }
@@ -269,7 +300,8 @@ impl Oracle {
     /// True if a crash now leaves only one content of the block at `offset`: no request is in flight there, and
     /// the last write is durable.
     pub fn is_settled(&self, offset: u64) -> bool {
-        survivors(&self.blocks[offset as usize / self.block]).count() == 1
+        let versions = self.open.get(&(offset as usize / self.block));
+        versions.is_none_or(|versions| survivors(versions).count() == 1)
     }
 
     /// The number of changes so far.
@@ -279,7 +311,28 @@ impl Oracle {
 
     /// Capacity in bytes.
     pub fn size(&self) -> u64 {
-        (self.blocks.len() * self.block) as u64
+        self.settled.len() as u64
+    }
+
+    /// Moves blocks with one durable version into the image.
+    fn close(&mut self) {
+        let (block_size, image) = (self.block, &mut self.settled);
+        self.open.retain(|block, versions| match &versions[..] {
+            [
+                Version {
+                    done: Some(_),
+                    acknowledged: true,
+                    durable: true,
+                    lost: None,
+                    data: Some(data),
+                    ..
+                },
+            ] => {
+                image.write(block * block_size, data);
+                false
+            }
+            _ => true,
+        });
     }
 
     fn blocks(&self, span: Span) -> std::ops::Range<usize> {
@@ -319,6 +372,23 @@ fn check<'a>(
     let head = |data: &[u8]| data[..data.len().min(8)].to_vec();
     let allowed = possible.map(|version| version.data.as_deref().map(head)).collect();
     Err(Mismatch { offset, found: head(found), allowed })
+}
+
+/// Checks a block at `offset` with the contents of `image`.
+fn check_settled(image: &Image, offset: usize, found: &[u8]) -> Result<(), Mismatch> {
+    if image.holds(offset, found) {
+        return Ok(());
+    }
+    let head = |data: &[u8]| data[..data.len().min(8)].to_vec();
+    let allowed = vec![Some(part(image, offset, found.len().min(8)))];
+    Err(Mismatch { offset: offset as u64, found: head(found), allowed })
+}
+
+/// The `len` bytes of `image` from `offset` on.
+fn part(image: &Image, offset: usize, len: usize) -> Vec<u8> {
+    let mut part = vec![0; len];
+    image.read(offset, &mut part);
+    part
 }
 
 impl Version {

@@ -83,7 +83,7 @@ pub(crate) async fn check_at_rest(
         return Err(format!("what was read at {block} is another now; {}", brief(array)));
     }
     let found = check_agreement(disks, "at rest")?;
-    check_losses(spec, &found, contents, dice)
+    check_losses(&found, contents, dice)
 }
 
 /// An array at rest, by its disks.
@@ -109,12 +109,7 @@ pub(crate) fn check_agreement(disks: &[SimDisk], when: &str) -> Result<AtRest, S
 }
 
 /// Checks that an array holds `contents` also without members, as many as it can do without.
-fn check_losses(
-    spec: &Spec,
-    at_rest: &AtRest,
-    contents: &[u8],
-    dice: &mut Rng,
-) -> Result<(), String> {
+fn check_losses(at_rest: &AtRest, contents: &[u8], dice: &mut Rng) -> Result<(), String> {
     let AtRest { images, assembled } = at_rest;
     let view = found::view(assembled, images);
     let in_sync = view.in_sync();
@@ -123,27 +118,34 @@ fn check_losses(
         .into_iter()
         .filter(|lost| is_readable(&layout, &|role| in_sync[role] && !lost.contains(&role)))
         .collect();
-    let copies = if spec.has_parity() { 1 } else { 3 };
     for _ in 0..2 {
         let Some(lost) = sets.get(dice.index(sets.len().max(1))) else {
             return Err("at rest it cannot be read".to_owned());
         };
-        for choice in 0..copies {
-            check_view(&view.without(lost), choice, contents)
+        let view = view.without(lost);
+        let (mut choice, mut copies) = (0, 1);
+        while choice < copies.min(3) {
+            copies = check_view(&view, choice, contents)
                 .map_err(|why| format!("at rest, without the roles {lost:?}, {why}"))?;
+            choice += 1;
         }
     }
     Ok(())
 }
 
-fn check_view(view: &View<'_>, choice: usize, contents: &[u8]) -> Result<(), String> {
-    let (found, lost) = view.contents(choice);
-    if let Some(offset) = lost.first() {
-        return Err(format!("the block at {offset} is gone"));
-    }
-    match first_difference(contents, &found) {
-        None => Ok(()),
-        Some(offset) => Err(format!("the block at {offset} is another")),
+/// Checks that copies number `choice` are `contents`. Returns the most copies of a block.
+fn check_view(view: &View<'_>, choice: usize, contents: &[u8]) -> Result<usize, String> {
+    let (mut gone, mut other) = (None::<u64>, None::<u64>);
+    let least = |one: Option<u64>, at| Some(one.map_or(at, |one| one.min(at)));
+    let copies = view.each_block(choice, |at, block| match block {
+        None => gone = least(gone, at),
+        Some(block) if contents[at as usize..][..block.len()] != *block => other = least(other, at),
+        Some(_) => {}
+    });
+    match (gone, other) {
+        (Some(offset), _) => Err(format!("the block at {offset} is gone")),
+        (None, Some(offset)) => Err(format!("the block at {offset} is another")),
+        (None, None) => Ok(copies),
     }
 }
 

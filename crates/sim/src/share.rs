@@ -15,7 +15,6 @@ pub(crate) fn share<S: Default + Send, R>(
     let over = AtomicBool::new(false);
     let sum = Mutex::new(S::default());
     let work = || {
-        braid_mem::keep_arenas();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= count || over.load(Ordering::Relaxed) {

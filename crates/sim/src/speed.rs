@@ -51,7 +51,6 @@ pub fn measure(requests: u64) -> Result<Measured, String> {
     };
     let stick = profile("usb-flash").ok_or("no profile for USB sticks")?;
     let device = Timetable::new(&stick.kind, spec.member_size).ok_or("a stick is a device")?;
-    braid_mem::keep_arenas();
     let begun = Instant::now();
     let process = Process::default();
     let sim = Sim::new(1);
