@@ -1,5 +1,6 @@
 //! The first help screen: commands by what they are for.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 use clap::{Command, CommandFactory as _};
@@ -42,13 +43,23 @@ const GROUPS: &[(&str, &[&str])] = &[
 
 /// The command line, with a help screen that shows its commands in groups.
 pub(crate) fn command() -> Command {
-    let mut command = Cli::command();
-    command.build();
-    let list = list(&command);
+    let command = Cli::command();
+    // Building all commands takes longer than the start of a volume, and only the first screen needs it.
+    if std::env::args_os().nth(1).is_some_and(|word| names_command(&word)) {
+        return command;
+    }
+    let mut built = command.clone();
+    built.build();
+    let list = list(&built);
     let header = command.get_styles().get_header();
     let options = format!("{header}Options:{header:#}\n{{options}}");
     let usage = "{about-with-newline}\n{usage-heading} {usage}\n";
-    Cli::command().help_template(format!("{usage}{list}\n{options}"))
+    command.help_template(format!("{usage}{list}\n{options}"))
+}
+
+/// True if a first word is a command's name, rightly written or not: then the first screen is not shown.
+fn names_command(word: &OsStr) -> bool {
+    !word.as_encoded_bytes().starts_with(b"-") && word != "help"
 }
 
 /// The groups with a line for each command.
