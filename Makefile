@@ -10,18 +10,25 @@ export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab
 
 all: build
 
+# `release` builds soonest; `small` optimises each program as a whole, for its size.
+PROFILE ?= release
+LINKED = $(if $(filter small,$(PROFILE)),RUSTFLAGS="$$RUSTFLAGS $$(scripts/link-flags.sh)")
 build:
 	@scripts/setup.sh build
-	$(CARGO) build $(FLAGS) --release --package braid --package braid-service
+	$(LINKED) $(CARGO) build $(FLAGS) --profile $(PROFILE) --package braid --package braid-service
+	@echo 'built with the profile $(PROFILE): target/$(PROFILE)/braid, target/$(PROFILE)/braid-volume'
 
 # What was built, to PREFIX below DESTDIR, and away again. As root nothing is compiled: `make build` first.
-export PREFIX DESTDIR BINARY
+export PREFIX DESTDIR MOST
+install uninstall: export BINARY := $(or $(BINARY),$(CURDIR)/target/$(PROFILE)/braid)
 install uninstall:
 	@scripts/install.sh $@
 
-# A Debian package of it, in target/ (docs/install.md).
+# A Debian package of it, in target/ (docs/install.md). MOST bounds the size of its programs, in bytes.
+deb: PACKED = $(or $(BINARY),target/$(PROFILE)/braid)
 deb: build
-	@scripts/deb.sh
+	@scripts/size.sh '$(dir $(PACKED))'
+	@BINARY='$(PACKED)' scripts/deb.sh
 
 # The main job on real data: a few minutes, in a temporary folder.
 demo:

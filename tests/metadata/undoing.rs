@@ -1,4 +1,4 @@
-//! `braid undo` and `braid wipe`: what was overwritten comes back, byte for byte, or not at all.
+//! `braid undo` and `braid wipe`: all overwritten bytes come back, or none of them.
 
 use crate::common::{Scratch, Tool, skip_without};
 use crate::{FAILED, REFUSED, Unchanged, edit, members, refuses, superblock};
@@ -108,7 +108,7 @@ fn a_wipe_removes_all_superblocks_and_is_undone() {
     create("0.90");
     let old = ["a.img", "b.img"].map(|name| scratch.read(name)[6_225_920..][..4096].to_vec());
     create("1.2");
-    // As another tool leaves the older ones, which `create` removes.
+    // `create` removes older superblocks, so they are written here as another tool would leave them.
     scratch.patch("a.img", 6_225_920, &old[0]);
     scratch.patch("b.img", 6_225_920, &old[1]);
     let unchanged = Unchanged::since_now(&scratch);
@@ -140,7 +140,7 @@ fn a_damaged_superblock_is_wiped_too() {
     refuses(&scratch, &["examine", "a.img"], FAILED, &["no md superblock"]);
 }
 
-/// The bytes that are overwritten are on stable storage before, and each kind of bytes before the next kind.
+/// The old bytes are durable before they are overwritten, and each kind of bytes is durable before the next kind is written.
 #[test]
 fn a_creation_is_durable_step_by_step() {
     skip_without!("strace");

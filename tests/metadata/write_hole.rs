@@ -30,8 +30,8 @@ fn log_of(scratch: &Scratch, name: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Crashes over and over with all members there: what was acknowledged is there, data and parity
-/// agree at once, and nothing has to be resynchronised.
+/// Crashes repeatedly with all members present: acknowledged data are there, data and parity agree at once, and no
+/// resync is needed.
 fn is_whole_after_crashes(options: &str, members: usize, consistency: &str) {
     let scratch = array(options, members);
     let mut random = Random::new(members as u64);
@@ -77,8 +77,8 @@ fn the_stripe_log_keeps_raid6_whole() {
     is_whole_after_crashes("raid6", 4, "log");
 }
 
-/// A crash takes members with it: the others have everything that was acknowledged, and with
-/// `is_atomic` the rest is as it was or as it was to be.
+/// Members are lost in a crash: the others have all acknowledged data, and with `is_atomic` each other write is there
+/// whole or not at all.
 fn survives_a_crash_without(
     options: &str,
     chunk: &str,
@@ -104,7 +104,7 @@ fn survives_a_crash_without(
             true => ledger.check(&mut volume.client()),
             false => ledger.check_acknowledged(&mut volume.client()),
         }
-        // What comes in its place gets what it had.
+        // The member that replaces it gets the same contents.
         for index in lost {
             let path = format!("{}.new", MEMBERS[*index]);
             scratch.sparse(&path, SIZE);
@@ -128,7 +128,7 @@ fn raid5_with_partial_parity_loses_a_member_in_a_crash() {
 #[test]
 fn raid5_with_the_stripe_log_loses_a_member_in_a_crash() {
     survives_a_crash_without("raid5 --consistency log", LARGE, 3, &[2], true);
-    // Of whole stripes only the place was logged.
+    // For whole stripes, the log has only their place.
     survives_a_crash_without("raid5 --consistency log", SMALL, 3, &[0], false);
 }
 
@@ -187,7 +187,7 @@ fn newcomers_have_the_log_of_the_others() {
         let volume = up(&scratch, "home", &[]);
         let mut ledger = Ledger::new(size_of(&volume), 3);
         scratch.sparse("small.img", MIB + MIB / 2);
-        // Where its data would start, and how much that is, depends on the log.
+        // The offset and size of its data depend on the log.
         let output = scratch.run(&["member", "add", "home", "small.img"]);
         output.fails(REFUSED, &["small.img", " bytes"]);
         scratch.run(&["member", "fail", "home", "b.img"]).ok();
@@ -198,7 +198,7 @@ fn newcomers_have_the_log_of_the_others() {
         let ours = superblock(&scratch, "e.img");
         assert_eq!(ours.ppl, superblock(&scratch, "a.img").ppl, "{options}");
         assert_eq!(log["area_bytes"].is_u64(), ours.ppl.is_none(), "{options}: {examined}");
-        // Its log is one that another member's loss is made good by.
+        // The log of e.img is needed to reconstruct the lost members.
         kill_under_load(volume, &mut ledger, &mut Random::new(3));
         let rest = "md(./c.img, ./d.img, ./e.img)";
         let volume = up(&scratch, rest, &["--name", "rest", "--degraded"]);
@@ -207,7 +207,7 @@ fn newcomers_have_the_log_of_the_others() {
     }
 }
 
-/// As if the array had been written when its process ended.
+/// Makes the array look as if a write was in flight when its process ended.
 fn make_dirty(scratch: &Scratch, names: &[&str]) {
     for name in names {
         edit(scratch, name, |superblock| superblock.resync = Resync::From(0));
@@ -249,7 +249,7 @@ fn a_partial_parity_log_that_is_damaged() {
     assert!(text.contains("the log cannot be used, all is resynchronised"), "{text}");
     assert!(text.contains("checksum"), "{text}");
     volume.down();
-    // What is taken as it is needs no log.
+    // Members that are used as they are need no log.
     let scratch = array("raid5", 3);
     make_dirty(&scratch, names);
     scratch.patch("a.img", before.super_offset + log.unsigned_abs() + 532, &[1, 2, 3, 4]);

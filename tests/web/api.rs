@@ -1,5 +1,5 @@
-//! The interface for programs: volumes made, brought up, followed, changed, ended; the description in
-//! OpenAPI, held to what there is and to what is answered.
+//! The interface for programs: volumes are created, brought up, followed, changed and ended. The OpenAPI document
+//! lists every route, and every answer matches its schema.
 
 use std::io::BufRead;
 
@@ -37,7 +37,7 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     let done = web.post(orders, &with_state(fail(&b), &seen)).ok();
     assert!(done["done"].as_str().expect("what was done").contains("is faulty now"), "{done}");
     assert_eq!(member_state(&web, &b), "faulty");
-    // Only possible orders are offered: to take out the only copy is none.
+    // Only possible orders are offered: the last copy cannot be removed.
     let offers = web.get("/api/v1/volumes/home").ok()["offers"].clone();
     let offered = |label: &str, member: &str| {
         let mut all = offers.as_array().expect("offers").iter();
@@ -45,7 +45,7 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
     };
     assert!(offered("Remove", &b), "{offers}");
     assert!(!offered("Take out", &b) && !offered("Take out", &a) && !offered("Remove", &a));
-    // By the state of before, even what is possible is refused; and what is not, with the reason.
+    // With the name of an earlier state a possible order is refused, and an impossible one with its own reason.
     let remove = json!({ "order": { "remove": { "member": b } } });
     let changed = web.post(orders, &with_state(remove.clone(), &seen));
     assert_eq!(changed.refused(409, "has changed since it was looked at"), "state-changed");
@@ -65,11 +65,11 @@ fn a_member_is_planned_out_taken_out_and_taken_in_again() {
         .refused(400, "no whole path");
     web.post(orders, &json!({ "order": { "add": { "member": b, "again": true } } })).ok();
     wait_until("b is in sync again", || member_state(&web, &b) == "in_sync");
-    // Whatever changes members changes the record, as the command line does.
+    // An order that changes members also changes the record, as on the command line.
     web.post(orders, &json!({ "order": { "add": { "member": c } } })).ok();
     let record = std::fs::read_to_string(scratch.config_file("home")).unwrap();
     assert!(record.contains("c.img") && record.contains("b.img"), "{record}");
-    // What the program refuses is passed on, with what to do next.
+    // A refusal of the program is passed on with its next command.
     for name in ["d.img", "e.img"] {
         scratch.sparse(name, 8 * MIB);
     }
@@ -117,7 +117,8 @@ fn events_begin_with_all_and_go_on_with_what_changed() {
     }
 }
 
-/// A value by a schema of OpenAPI, as far as the document uses them: what is wrong, and where.
+/// Checks a value against a schema of OpenAPI, of which it knows the keywords that the document uses. Returns each fault
+/// with its place.
 fn wrong(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.strip_prefix("#").expect("a schema of this document");
@@ -221,8 +222,8 @@ fn the_description_has_all_routes_and_the_program_answers_with_it() {
     assert_eq!(web.get("/api/v1/openapi.json").ok(), document);
 }
 
-/// Examples stand in `x-examples`, in the order in which they can be run: what is sent, and the status that
-/// is answered. `/srv` stands for a folder with image files.
+/// Runs the examples of `x-examples` in their order: each has a request and the expected status. `/srv` stands for a folder
+/// with image files.
 #[test]
 fn every_example_is_run_and_answered_as_described() {
     let document: Value = serde_json::from_str(DOCUMENT).expect("JSON");
@@ -346,7 +347,7 @@ fn health_is_one_word_for_each_volume_and_for_all_and_that_of_the_command_line()
     let health = || {
         let all = web.get("/api/v1/volumes").ok();
         let typed = scratch.run(&["status", "--json"]).ok().json();
-        // One that is down is known to the server alone.
+        // The server alone knows a volume that is down.
         if all["volumes"][0]["health"] != "down" {
             assert_eq!(typed["health"], all["health"]);
             assert_eq!(typed["volumes"][0]["health"], all["volumes"][0]["health"]);
@@ -379,7 +380,7 @@ fn programs_tell_errors_apart_and_may_say_things_twice() {
     assert!(!listed.contains("monitor"), "its file is no volume: {listed}");
     let up = |name: &str| json!({ "up": { "name": name, "attach": "none" } });
     assert_eq!(code(web.post(volumes, &up("monitor")), 400), "bad-request");
-    // As it is wanted already: said, and no error; otherwise refused, with the difference.
+    // A volume that is in the wanted state already is no error. Another difference is refused and named.
     let planned = format!("{volumes}?plan=1");
     assert_eq!(web.post(&planned, &up("home")).ok()["does"], "Nothing: home is up already.");
     assert_eq!(web.post(volumes, &up("home")).ok()["done"], "Nothing: home is up already.");
@@ -404,7 +405,7 @@ fn programs_tell_errors_apart_and_may_say_things_twice() {
         let said = [order(lock.clone()).ok(), order(lock).ok()];
         assert!(said[1]["done"].as_str().is_some_and(|done| !done.is_empty()), "{said:?}");
     }
-    // What cannot be posted to says so, whatever is sent.
+    // A route that takes no POST says so for any body.
     assert_eq!(code(web.post("/api/v1/events", &json!({})), 405), "method-not-allowed");
     let stop = || web.post("/api/v1/volumes/home/stop", &json!({}));
     stop().ok();

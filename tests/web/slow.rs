@@ -1,5 +1,5 @@
-//! Slow peers: a volume that does not answer, senders that never come to an end, readers that take nothing. Others
-//! are served.
+//! Slow peers: a volume that does not answer, senders that never complete a request, readers that read nothing. The server
+//! keeps serving all others.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -43,14 +43,14 @@ fn a_volume_that_does_not_answer_keeps_no_other_waiting() {
             break;
         }
     }
-    // A request that waited for it would wait for 5 s each time.
+    // A request that asked the volume would take 5 s each time.
     let start = Instant::now();
     for turn in 0..10 {
         scratch.run(&[if turn % 2 == 0 { "lock" } else { "unlock" }, "home"]).ok();
         while next(&mut events)["volumes"]["home"]["device"]["locked"] != (turn % 2 == 0) {}
     }
     assert!(start.elapsed() < Duration::from_secs(40), "{:?}", start.elapsed());
-    // A client that comes now sees both, and that it is silent; and it is back when it answers.
+    // A new client sees both volumes and which of them is silent, and sees it return when it answers.
     let (mut late, _) = web.follow();
     let first = next(&mut late);
     assert_eq!(first["volumes"]["home"]["state"], "online", "{first}");
@@ -69,7 +69,7 @@ fn senders_that_are_slow_keep_nobody_out() {
         stream.write_all(text.as_bytes()).unwrap();
         stream
     };
-    // One that sends a byte now and then is not waited for longer than one that sends none.
+    // A sender of single bytes gets no more time than one that sends nothing.
     let mut dripping = begun("GET / HTTP/1.1\r\nx: ");
     dripping.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let ends = Instant::now() + LIMIT;
@@ -81,14 +81,14 @@ fn senders_that_are_slow_keep_nobody_out() {
     let mut tries = ended.take_while(|ended| !ended && Instant::now() < ends);
     assert!(tries.by_ref().count() > 2);
     assert!(Instant::now() < ends, "it is heard for ever");
-    // Some hundred that come to no end: were each waited for, that would take a minute.
+    // Hundreds of incomplete requests: to wait for each of them would take a minute.
     let start = Instant::now();
     let slow: Vec<TcpStream> = (0..400).map(|_| begun("GET / HT")).collect();
     for _ in 0..3 {
         assert_eq!(web.get("/api/v1").status, 200);
     }
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    // A client that was let in stays, however many come.
+    // A client that was accepted keeps its place among any number of new ones.
     let (mut events, status) = web.follow();
     assert!(status.contains(" 200 "), "{status}");
     let more: Vec<TcpStream> = (0..100).map(|_| begun("GET / HT")).collect();
@@ -128,7 +128,7 @@ fn readers_that_take_nothing_are_hung_up_on() {
     let (mut refused, status) = web.follow();
     assert!(status.contains(" 503 "), "{status}");
     let mut rest = String::new();
-    // It is refused, and may go on with something else.
+    // The request is refused, and the connection may be used again.
     while !rest.contains("follow already") {
         let part = refused.fill_buf().unwrap();
         assert!(!part.is_empty(), "{rest}");
@@ -170,7 +170,7 @@ fn clients_that_keep_connections_leave_room_for_others() {
             answer.extend_from_slice(&part[..count]);
         }
     };
-    // As many as there is room for, and as many again, of which each shows the token and says no more.
+    // Twice as many clients as there is room for; each sends the token and nothing else.
     let mut kept: Vec<TcpStream> = Vec::new();
     for _ in 0..2 * 64 {
         let mut stream = web.connect();
@@ -220,7 +220,7 @@ fn bodies_leave_room(drips: bool) {
         };
         assert_eq!(status, Ok(200));
     });
-    // One that keeps its place is told after 10 s that its body did not come.
+    // A client that keeps its place is told after 10 s that its body is missing.
     let is_hung_up_on = posts.iter_mut().any(|post| {
         let mut answer = Vec::new();
         let _ = post.read_to_end(&mut answer);

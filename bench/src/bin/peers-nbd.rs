@@ -234,8 +234,8 @@ fn add_absolute(table: &mut Table, workload: &str, servers: &[Server], samples: 
     }
 }
 
-/// braid (the first server) against each of the others: the aim's ratio with its target, the
-/// other one without.
+/// Compares braid (the first server) with each of the others: the ratio of the workload's purpose beside its target, and
+/// the other ratio without one.
 fn add_ratios(
     table: &mut Table,
     workload: &str,

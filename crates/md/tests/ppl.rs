@@ -59,8 +59,8 @@ fn the_kernels_own_log() {
     }
 }
 
-/// The range of an entry is the kernel's: its partial parity and the columns that it names make the parity that
-/// is on the member.
+/// The range of an entry is the same as the kernel's: its partial parity and the columns that it names give the parity
+/// on the member.
 #[test]
 fn the_kernels_entries_make_the_parity() {
     let golden = named("raid5-3-ppl");
@@ -123,13 +123,13 @@ proptest! {
     fn what_is_written_is_read(header in any_header()) {
         let bytes = header.encode();
         prop_assert_eq!(Header::parse(&bytes, header.signature), Ok(header.clone()));
-        // Over whatever was there before.
+        // Over any earlier contents.
         let mut dirty = vec![0xa5; HEADER_BYTES];
         header.encode_into(&mut dirty);
         prop_assert_eq!(dirty, bytes);
     }
 
-    /// Whatever units were written before, the last one is found.
+    /// The last unit is found after any sequence of earlier units.
     #[test]
     fn the_last_unit_is_the_newest(seed in any::<u64>(), pages in 3_u64..80) {
         let mut random = Random::new(seed);
@@ -211,7 +211,7 @@ fn every_field_under_a_right_checksum() {
         refused(536 + 16, 65536, 4),
         "entry 0 of the log has its parity at role 65536, it must be below 2^16"
     );
-    // The rest is harmless by itself: another generation, other lengths, reserved bytes.
+    // The other fields may have any value: another generation, other lengths, reserved bytes.
     for at in (0..HEADER_BYTES).step_by(4).filter(|at| *at != 532) {
         if let Ok(parsed) = Header::parse(&with(&header, at, u64::from(u32::MAX), 4), SIGNATURE) {
             assert!(parsed.entries.len() <= MOST_ENTRIES);
@@ -239,18 +239,18 @@ fn the_chain_ends_where_the_kernel_ends_it() {
     assert_eq!(offset_of(&area), Ok(second));
     assert_eq!(offset_of(&two(4, 4).0), Ok(second), "equal ones go on");
     assert_eq!(offset_of(&two(5, 4).0), Ok(0), "an older turn");
-    // A second header that is torn so that it shows no more leaves the first.
+    // If the second header is torn and cannot be read, the first unit is used.
     let mut torn = area.clone();
     torn[second..second + 512].fill(0);
     assert_eq!(offset_of(&torn), Ok(0));
-    // One of another array, too.
+    // The same for a second header of another array,
     let mut other = area.clone();
     let header = Header::empty(SIGNATURE + 1);
     header.encode_into(&mut other[second..second + HEADER_BYTES]);
     assert_eq!(offset_of(&other), Ok(0));
-    // One that is cut off by the area's end, too.
+    // and for one that is cut off by the end of the area.
     assert_eq!(offset_of(&area[..second + 4095]), Ok(0));
-    // Without a first one there is none.
+    // Without a first header there is no log.
     let mut gone = area;
     gone[600] ^= 1;
     assert!(matches!(offset_of(&gone), Err(PplRejection::Checksum { .. })));
@@ -258,7 +258,7 @@ fn the_chain_ends_where_the_kernel_ends_it() {
     assert_eq!(refused, Err(PplRejection::Signature { found: SIGNATURE, expected: 7 }));
 }
 
-/// The unit before it was durable in place: made good again, its parity would not fit what the damaged one was about.
+/// The unit before it was durable in place. If that unit were replayed, its parity would not match the data of the damaged one.
 #[test]
 fn a_flipped_bit_in_any_header_of_the_chain_leaves_none_in_force() {
     let (area, second) = two(4, 5);

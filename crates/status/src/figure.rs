@@ -9,7 +9,7 @@ pub enum Kind {
     Counter,
 }
 
-/// A value; one that is whole keeps all its digits, also beyond 2^53.
+/// A value. Whole numbers keep all digits, also above 2^53.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A count, or bytes.
@@ -33,7 +33,7 @@ pub struct Figure {
 
 /// A struct that has numbers.
 pub trait Figures {
-    /// Gives each of its numbers to `put`.
+    /// Calls `put` with each number of the struct.
     fn each(&self, put: &mut dyn FnMut(Figure));
 }
 

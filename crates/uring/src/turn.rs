@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// The time of a turn: as old as the turn, or as the last reading in it.
+/// The time of a turn: that of the last reading of the clock in this turn.
 pub(crate) struct TimeOfTurn {
     pub(crate) start: Instant,
     now: Cell<Option<Instant>>,

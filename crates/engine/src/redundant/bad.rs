@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Invariants
-//! * A place that a member lacks is in its log, durable, before the member is in sync; the superblock
-//!   that says so says, too, that the log counts ([`super::superblocks`]).
-//! * A place is taken out only when the member has it durably, and before that write completes: a later reader
-//!   of the log would lose acknowledged data.
+//! * Before a member is in sync, each place that it lacks is durable in its log. The superblock that makes the member
+//!   in sync also makes the log valid ([`super::superblocks`]).
+//! * A place is removed only after its data are durable on the member, and before the write completes: a stale entry
+//!   would make a later reader of the log lose acknowledged data.
 //!
 //! Source: Linux `drivers/md/md.c` (`rdev_set_badblocks`, `super_1_sync`), `drivers/md/raid5.c`
 //! (`handle_failed_sync`).
@@ -36,7 +36,7 @@ impl Core {
         self.store_bad_blocks(member).await
     }
 
-    /// Notes that `member` has `place` of its data, durably, whatever its bad-block log said.
+    /// Removes `place` from the bad-block log of `member`, which has the data durably now.
     pub(super) async fn is_good_again(self: &Rc<Self>, member: &Rc<Member>, place: MemberSpan) {
         if member.is_bad(place) && member.clear_bad(place) {
             let is_stored = self.store_bad_blocks(member).await;

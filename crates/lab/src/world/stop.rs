@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
+use braid_sys::signal::{SIGHUP, SIGINT, SIGTERM, Signals, end_by};
 
 use crate::error::LabError;
 
@@ -38,24 +36,24 @@ impl StopFlag {
         if !is_ignored(SIGHUP, &status) {
             wanted.push(SIGHUP);
         }
-        let signals = Signals::new(wanted).map_err(failed)?;
+        let signals = Signals::catch(&wanted).map_err(failed)?;
         let flag = Self::default();
         let own = flag.clone();
         std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || own.watch(signals))
+            .spawn(move || -> () { own.watch(signals) })
             .map_err(failed)?;
         Ok(flag)
     }
 
-    fn watch(&self, mut signals: Signals) {
+    fn watch(&self, signals: Signals) -> ! {
         let mut first: Option<Instant> = None;
-        for signal in signals.forever() {
+        loop {
+            let signal = signals.wait();
             self.set();
             let since = first.get_or_insert_with(Instant::now).elapsed();
             if is_impatient(signal, since) {
-                // It fails only for signals without a default, and these have one.
-                let _ = emulate_default_handler(signal);
+                end_by(signal);
             }
         }
     }

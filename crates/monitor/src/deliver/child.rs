@@ -1,4 +1,4 @@
-//! A program that gets a message, with a time limit: it and what it started are ended when that is over.
+//! A program that receives a message. When its time limit has passed, the program and its children are killed.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -58,7 +58,7 @@ impl Child<'_> {
                 Outcome::Later(why)
             }
             Ok(status) if !status.success() => judge(&path.to_string(), status),
-            // What left a pipe to a process of its own may still hold it: that is not waited for.
+            // A process that the program left behind may hold the pipe; the monitor does not wait for it.
             Ok(_) if !writer.is_finished() => Outcome::Delivered,
             Ok(_) => match writer.join() {
                 Ok(Err(error)) if error.kind() != ErrorKind::BrokenPipe => {
@@ -70,7 +70,7 @@ impl Child<'_> {
     }
 }
 
-/// By `sysexits.h`, 75 asks to be tried again; whatever else a program says of what it got, it would say again.
+/// Status 75 of `sysexits.h` asks for another attempt. Any other status would be the same at the next attempt.
 fn judge(path: &str, status: ExitStatus) -> Outcome {
     match (status.code(), status.signal()) {
         (Some(75), _) => Outcome::Later(format!("{path} failed for now (exit status 75)")),

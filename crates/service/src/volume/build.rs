@@ -20,9 +20,9 @@ use crate::metadata::random_number;
 /// A cache on its shard.
 #[derive(Clone)]
 pub struct AtCache {
-    /// As it is written.
+    /// The text of the cache in the stack.
     pub text: String,
-    /// Its log as it is written, if it has one.
+    /// The text of its log, if it has one.
     pub log: String,
     pub cache: Cache,
     /// The file in which the cache is kept between two starts.
@@ -46,7 +46,7 @@ pub struct Built {
 /// The way to an array that lives on the first shard, by its place among the arrays of that shard.
 pub(super) type Homes = dyn Fn(usize) -> Box<dyn Home>;
 
-/// The device that the stack is, for the shard of `handle`. With `homes`, its arrays that survive losses live on another
+/// Builds the device of the stack for the shard of `handle`. With `homes`, the arrays that survive losses live on another
 /// shard.
 ///
 /// # Errors
@@ -71,14 +71,15 @@ pub fn build(
     Ok(Built { dev: wired.dev, arrays: wired.arrays, readers: wired.readers, caches })
 }
 
-/// Memory of a shard for zeroes that members write where they cannot be asked for them, in bytes. It is none of the
-/// requests' memory: those may hold all of that while they wait for the zeroes, as at the first write to a log.
+/// Memory of a shard for zeroes, in bytes: a member without an operation for zeroes writes them from this memory. The
+/// memory of requests cannot serve for it, because requests that wait for the zeroes may hold all of that, as at the first
+/// write to a log.
 const ZEROES: usize = 256 << 10;
 
 /// A shard, as the ground of a stack.
 struct Shard<'a> {
     handle: &'a Handle,
-    /// Memory for zeroes that members write by themselves.
+    /// Memory for zeroes of members that have no operation for them.
     zeroes: Pool,
     read_only: bool,
     homes: Option<&'a Homes>,

@@ -24,7 +24,7 @@ use super::warnings::Warning;
 use crate::control::ErrorCode;
 use crate::failure::Failure;
 
-/// Why a stack that reads well cannot be brought up.
+/// The reason for which a valid stack cannot be brought up.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
     #[error("{0}")]
@@ -98,7 +98,7 @@ pub(super) struct OfCache {
 impl Media {
     /// Opens every leaf of `stack` and checks that its arrays can be made of them.
     pub fn open(stack: &Stack, options: &OpenOptions) -> Result<Media, MediaError> {
-        // Memory is taken when it is written: what can never fit is refused before.
+        // RAM is allocated when it is written, so a size that can never fit is refused here.
         promises::check_stack(stack, options.promised)?;
         if !options.read_only {
             decorated::check_writable(stack)?;
@@ -191,7 +191,7 @@ impl Media {
     /// of it then: their knowledge of requests under way is on that shard alone.
     pub(super) fn needs_one_shard(&self) -> bool {
         self.has(&|part| match part {
-            // Each request depends on those that have no outcome yet.
+            // Each request depends on the requests in flight.
             Part::Leaf(leaf) => leaf.is_on_one_shard(),
             Part::Decorated { by, store, .. } => {
                 store.is_some() || matches!(by, Decoration::Cache { .. })
@@ -296,7 +296,7 @@ impl Opener<'_> {
         Ok(Part::Decorated { by: decoration(limits)?, origin, store: None })
     }
 
-    /// Opens a device whose changes go to a store: all that is below it for reading only.
+    /// Opens a device whose changes go to a store. The origin is opened for reading only.
     fn cow(&mut self, cow: &Cow) -> Result<Part, MediaError> {
         let access = self.options.access();
         let options = OpenOptions { read_only: true, ..self.options.clone() };

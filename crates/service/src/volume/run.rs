@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use braid_sys::signal::{SIGINT, SIGTERM, Signals};
 use braid_uring::Remote;
 
 use super::arrays;
@@ -434,10 +435,10 @@ fn save_to_the_end(live: &Live) -> Result<(), ImageError> {
 }
 
 fn watch_signals(events: Sender<Event>) -> io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+    let signals = Signals::catch(&[SIGTERM, SIGINT])?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
+        loop {
+            signals.wait();
             if events.send(Event::Signal).is_err() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Texts made fit for display: what cannot be seen is shown as such, what is too long is cut.
+//! Texts for display: invisible characters are made visible, and texts that are too long are cut.
 
 use std::borrow::Cow;
 
@@ -16,9 +16,8 @@ pub(super) fn sign(tone: Tone) -> &'static str {
     }
 }
 
-/// The text on one line, with everything replaced that would act instead of being read: control
-/// characters (terminal escapes), marks that reverse the direction of what follows, and what XML
-/// forbids.
+/// Returns the text on one line. It replaces control characters (terminal escapes), marks that reverse the direction
+/// of the text, and characters that XML forbids.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts) {
         return Cow::Borrowed(text);
@@ -34,8 +33,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// The lines of a text, each as [`printable`] has it, for a place that can break them: of commands
-/// on one line all after a comment would be a comment.
+/// Returns the lines of a text, each made [`printable`], for a place that shows several lines. Commands must keep
+/// their lines: on one line, all text behind a comment would belong to the comment.
 pub(super) fn printable_lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
@@ -48,7 +47,7 @@ fn acts(c: char) -> bool {
         )
 }
 
-/// At most `longest` characters, the middle left out: names differ at both ends.
+/// Shortens the text to at most `longest` characters. The middle is left out, because names differ at both ends.
 pub(super) fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= longest {
@@ -61,7 +60,7 @@ pub(super) fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{start}…{end}"))
 }
 
-/// The text in lines of at most `width` characters, broken at spaces where there are any; all
+/// Returns the text in lines of at most `width` characters, broken at spaces where there are any; all
 /// lines but the first begin with `indent` spaces.
 pub(super) fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

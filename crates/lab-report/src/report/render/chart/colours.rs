@@ -1,4 +1,4 @@
-//! The colours of charts, and which series has which.
+//! The colours of charts, and their assignment to series.
 //!
 //! Any two of the eight are at least 20 apart in CIELAB, also as seen by readers without red, green
 //! or blue (simulated by the matrices of Machado and others, 2009), and each has a contrast on white
@@ -15,14 +15,14 @@ pub(super) const INK: Colour = "#1A1D21";
 pub(in crate::report::render) const SOFT: Colour = "#5B6470";
 /// The grid.
 pub(super) const RULE: Colour = "#DFE3E8";
-/// The ground, also of marks with a hole.
+/// The background, also inside hollow marks.
 pub(super) const PAPER: Colour = "#FFFFFF";
 
 /// The colours of the series, in order.
 pub(super) const SERIES: [Colour; 8] =
     ["#143AA1", "#CF8E1B", "#2C7C58", "#89407E", "#469DFF", "#7D210E", "#99919F", "#7C6D00"];
 
-/// Gives a name the same look in all charts of a report, as long as there are looks left.
+/// Assigns colours to names of series: a name has the same colour in all charts of a report while unused colours last.
 #[derive(Debug, Clone, Default)]
 pub struct Palette {
     /// The names of series, in the order in which they are drawn.
@@ -41,8 +41,8 @@ impl Palette {
         Self { names }
     }
 
-    /// A place for each series of a chart, its own where no other of the chart has that; all
-    /// different as far as there are colours.
+    /// Returns an index into the colours for each series of a chart: the series' own index unless another series of the
+    /// chart has it. The indices differ while unused colours last.
     pub(in crate::report::render) fn places<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
@@ -58,7 +58,7 @@ impl Palette {
     }
 }
 
-/// The colour at a place that [`Palette::places`] gave.
+/// Returns the colour at an index from [`Palette::places`].
 pub(in crate::report::render) fn series(place: usize) -> Colour {
     SERIES[place % SERIES.len()]
 }
