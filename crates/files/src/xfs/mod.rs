@@ -17,7 +17,7 @@ use std::ops::Range;
 pub use superblock::Superblock;
 pub(crate) use superblock::recognise;
 
-use crate::FileSystem;
+use crate::{FileSystem, Replayed};
 use crate::bytes::{be16, be32, be64};
 use crate::claims::{Claims, Owner};
 use crate::error::{Tried, check};
@@ -287,5 +287,17 @@ impl FileSystem for Xfs<'_> {
 
     fn notes(&mut self) -> &mut Notes {
         &mut self.notes
+    }
+
+    fn block(&self) -> u64 {
+        self.superblock.block
+    }
+
+    fn replayed(&mut self) -> Replayed {
+        self.read_journal()
+    }
+
+    fn has_long_log(&self) -> bool {
+        true
     }
 }
