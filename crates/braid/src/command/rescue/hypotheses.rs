@@ -81,7 +81,9 @@ pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
     match answer {
         Answer::Decided { first, rest, .. } => {
             let is_decided = first.is_readable;
-            let first = std::iter::once(&**first).filter(readable).map(|one| ranked(one, &[]));
+            let differ = differing(first);
+            let doubts: Vec<&str> = differ.as_deref().into_iter().collect();
+            let first = std::iter::once(&**first).filter(readable).map(|one| ranked(one, &doubts));
             let rest = rest.iter().filter(readable);
             let rest = rest.map(|one| ranked(one, &["another hypothesis has more evidence"]));
             Hypotheses { is_decided, ranked: first.chain(rest).collect() }
@@ -108,6 +110,16 @@ pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
             Hypotheses { is_decided: true, ranked: vec![one] }
         }
     }
+}
+
+/// Says that some rows differ from parity or copies, which the geometry does not explain.
+pub(super) fn differing(one: &Hypothesis) -> Option<String> {
+    let (differ, all) = (one.agreement.differ, one.agreement.agree + one.agreement.differ);
+    (differ > 0).then(|| {
+        format!(
+            "{differ} of {all} rows differ from parity or copies: a member is stale, or was overwritten in places"
+        )
+    })
 }
 
 /// The hypotheses of a case; none if `solve` was not run.

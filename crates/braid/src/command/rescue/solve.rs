@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use braid_level::layout;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
-    samples::witnesses, solve_by_files,
+    samples::witnesses, solve_by_files, stale,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -24,6 +24,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
     let mut gathered = gather(&sources, ALL);
     gathered.question.fixed = fixed(arguments)?;
+    gathered.question.stale = stale(&members);
     let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
     let answer = solve_by_files(&gathered.question, &rows, &witnesses);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
@@ -35,7 +36,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
         true => report.print_json(&ranked),
         false => report.print(&ranked),
     }
-    let is_whole = |one: &Hypothesis| one.is_readable;
+    let is_whole = |one: &Hypothesis| one.is_readable && hypotheses::differing(one).is_none();
     let is_sure = matches!(&answer, Answer::Decided { first, .. } if is_whole(first));
     Ok(exit(!is_sure))
 }
