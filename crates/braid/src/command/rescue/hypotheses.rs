@@ -66,8 +66,8 @@ impl Ranked {
     }
 }
 
-/// The hypotheses of an answer that can be read.
-pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
+/// The hypotheses of an answer that can be read. `doubts` are those about a decided one.
+pub(super) fn of(answer: &Answer, members: &[Named], doubts: &[String]) -> Hypotheses {
     let undecided = "other hypotheses have nearly as much evidence";
     let ranked = |one: &Hypothesis, doubts: &[&str]| Ranked {
         geometry: one.pattern.to_string(),
@@ -81,8 +81,7 @@ pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
     match answer {
         Answer::Decided { first, rest, .. } => {
             let is_decided = first.is_readable;
-            let differ = differing(first);
-            let doubts: Vec<&str> = differ.as_deref().into_iter().collect();
+            let doubts: Vec<&str> = doubts.iter().map(String::as_str).collect();
             let first = std::iter::once(&**first).filter(readable).map(|one| ranked(one, &doubts));
             let rest = rest.iter().filter(readable);
             let rest = rest.map(|one| ranked(one, &["another hypothesis has more evidence"]));
@@ -110,16 +109,6 @@ pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
             Hypotheses { is_decided: true, ranked: vec![one] }
         }
     }
-}
-
-/// Says that some rows differ from parity or copies, which the geometry does not explain.
-pub(super) fn differing(one: &Hypothesis) -> Option<String> {
-    let (differ, all) = (one.agreement.differ, one.agreement.agree + one.agreement.differ);
-    (differ > 0).then(|| {
-        format!(
-            "{differ} of {all} rows differ from parity or copies: a member is stale, or was overwritten in places"
-        )
-    })
 }
 
 /// The hypotheses of a case; none if `solve` was not run.
