@@ -124,7 +124,8 @@ fn zeros_are_not_decided() {
 /// (`scripts/lost-golden.py`).
 #[test]
 fn an_array_that_the_kernel_made_anew_in_another_order_is_solved() {
-    let lost = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/lost/raid5-4-recreated");
+    let lost =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/lost/raid5-4-recreated");
     let manifest = std::fs::read(lost.join("manifest.json")).expect("the manifest");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
     let scratch = Scratch::new();

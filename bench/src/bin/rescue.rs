@@ -54,7 +54,10 @@ fn run() -> Result<()> {
         runs.push([scan, case.cost(&words("open home"))?, case.cost(&words("solve home"))?]);
     }
     let content = case.folder.join("m0.img").metadata().map_err(Error::io("a member"))?.len();
-    println!("{members} members of {} MiB, {size} MiB of them content, median of {rounds}\n", content / MIB);
+    println!(
+        "{members} members of {} MiB, {size} MiB of them content, median of {rounds}\n",
+        content / MIB
+    );
     let mut table = Table::new(["rescue", "seconds", "MiB read of a member"]);
     let median = |of: &dyn Fn(&[Cost; 3]) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(of).collect();
@@ -158,7 +161,9 @@ impl Case {
         for number in 0..length / 10 * 8 / (4 * MIB) {
             // No two blocks are the same.
             let mut block = block.clone();
-            block.chunks_exact_mut(512).for_each(|sector| sector[..8].copy_from_slice(&number.to_le_bytes()));
+            block
+                .chunks_exact_mut(512)
+                .for_each(|sector| sector[..8].copy_from_slice(&number.to_le_bytes()));
             std::io::Write::write_all(&mut large, &block).map_err(at(&path))?;
         }
         let file = std::fs::File::create(image).map_err(at(image))?;

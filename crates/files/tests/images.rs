@@ -317,7 +317,8 @@ fn numbers_that_lie_are_survived() {
         let mut packed = packed(&name);
         if name == "btrfs" {
             // A checksum that is not computed, so that changed nodes are believed.
-            let place = |record: &usize| packed[4 + record * RECORD..].starts_with(&128_u32.to_le_bytes());
+            let place =
+                |record: &usize| packed[4 + record * RECORD..].starts_with(&128_u32.to_le_bytes());
             let superblock = (0..packed.len() / RECORD).find(place).expect("a superblock");
             packed[4 + superblock * RECORD + 4 + 0xc4] = 1;
         }

@@ -47,7 +47,8 @@ impl Content<'_> {
         }
         let is_inside = offset.checked_add(length).is_some_and(|end| end <= stored);
         check(is_inside, "an extent is longer than what it is a part of")?;
-        let address = address.checked_add(offset).ok_or(Trouble::Damaged("an extent is outside"))?;
+        let address =
+            address.checked_add(offset).ok_or(Trouble::Damaged("an extent is outside"))?;
         Ok(Content::Extent { address, length, unwritten: kind == 2 })
     }
 }

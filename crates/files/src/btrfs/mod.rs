@@ -178,7 +178,13 @@ impl<'a> Btrfs<'a> {
         self.notes.incomplete(|| "the extent tree is not told completely".to_owned(), walked);
     }
 
-    fn claim_file(&mut self, tree: u64, key: tree::Key, item: &[u8], claims: &mut Claims) -> Tried<()> {
+    fn claim_file(
+        &mut self,
+        tree: u64,
+        key: tree::Key,
+        item: &[u8],
+        claims: &mut Claims,
+    ) -> Tried<()> {
         let inode = number(tree, key.0)?;
         let (address, length, offset, unwritten) = match Content::parse(item)? {
             Content::Inline(_) | Content::Hole => return Ok(()),

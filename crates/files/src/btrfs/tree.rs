@@ -43,7 +43,8 @@ impl<'a> Btrfs<'a> {
         let each = if level == 0 { 25 } else { 33 };
         let count = le32(&node, 0x60)? as usize;
         check(count <= (node.len() - HEADER) / each, "a node has more items than room")?;
-        let keys: Tried<Vec<Key>> = (0..count).map(|item| key(&node, HEADER + item * each)).collect();
+        let keys: Tried<Vec<Key>> =
+            (0..count).map(|item| key(&node, HEADER + item * each)).collect();
         let keys = keys?;
         let is_within = keys.first().is_none_or(|one| *one >= first)
             && keys.last().is_none_or(|one| end.is_none_or(|end| *one < end));
@@ -51,8 +52,10 @@ impl<'a> Btrfs<'a> {
         if level == 0 {
             for (index, key) in keys.iter().enumerate().filter(|(_, key)| **key >= from) {
                 let at = HEADER + index * each;
-                let (offset, size) = (le32(&node, at + 17)? as usize, le32(&node, at + 21)? as usize);
-                let place = HEADER.checked_add(offset).ok_or(Trouble::Damaged("an item is outside"))?;
+                let (offset, size) =
+                    (le32(&node, at + 17)? as usize, le32(&node, at + 21)? as usize);
+                let place =
+                    HEADER.checked_add(offset).ok_or(Trouble::Damaged("an item is outside"))?;
                 if !visit(self, *key, slice(&node, place, size)?) {
                     return Ok(false);
                 }
@@ -92,7 +95,8 @@ impl<'a> Btrfs<'a> {
 
     fn is_node(&self, bytes: &[u8], address: u64, level: u8) -> Tried<()> {
         let one = &self.superblock;
-        let is_own = le64(bytes, 0x30)? == address && slice(bytes, 0x20, 16)? == one.uuid.as_slice();
+        let is_own =
+            le64(bytes, 0x30)? == address && slice(bytes, 0x20, 16)? == one.uuid.as_slice();
         check(is_own && byte(bytes, 0x64)? == level, "a node is that of another place")?;
         let is_right = !one.has_crc || le32(bytes, 0)? == crc32c::crc32c(&bytes[32..]);
         check(is_right, "a node has another checksum")

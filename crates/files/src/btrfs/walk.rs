@@ -120,7 +120,8 @@ impl Btrfs<'_> {
 
 /// Adds the part of an extent from byte `from` on, behind those that are there.
 fn add(extents: &mut Vec<Extent>, mut extent: Extent, from: u64) {
-    let behind = extents.last().map_or(from, |last| last.offset + (last.range.end - last.range.start));
+    let behind =
+        extents.last().map_or(from, |last| last.offset + (last.range.end - last.range.start));
     let cut = behind.saturating_sub(extent.offset);
     if cut < extent.range.end - extent.range.start {
         extent.range.start += cut;

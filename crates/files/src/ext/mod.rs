@@ -17,12 +17,12 @@ use std::ops::Range;
 pub use superblock::Superblock;
 pub(crate) use superblock::recognise;
 
-use crate::{FileSystem, Replayed};
 use crate::bytes::{halves, le16, le32};
 use crate::claims::{Claims, Owner};
 use crate::error::{Tried, check};
 use crate::notes::Notes;
 use crate::source::Reader;
+use crate::{FileSystem, Replayed};
 use inode::Inode;
 
 pub(crate) struct Ext<'a> {

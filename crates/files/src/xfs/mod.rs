@@ -17,12 +17,12 @@ use std::ops::Range;
 pub use superblock::Superblock;
 pub(crate) use superblock::recognise;
 
-use crate::{FileSystem, Replayed};
 use crate::bytes::{be16, be32, be64};
 use crate::claims::{Claims, Owner};
 use crate::error::{Tried, check};
 use crate::notes::Notes;
 use crate::source::Reader;
+use crate::{FileSystem, Replayed};
 use inode::Inode;
 use tree::{Step, Tree};
 

@@ -78,7 +78,8 @@ pub(super) fn decide(
     let (rival, second) = rival(&same, &other, question, evidence);
     let mut would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), evidence);
     let unfit = needed(&same[0], question, &content).into_iter();
-    would_decide.extend(unfit.map(|(member, why)| format!("a fresh copy of member {member}: {why}")));
+    would_decide
+        .extend(unfit.map(|(member, why)| format!("a fresh copy of member {member}: {why}")));
     if (same[0].score() as f64) < TOO_NEAR * refuted as f64 {
         would_decide.push("the reason why parity differs where blocks agree best".to_owned());
     }
