@@ -47,7 +47,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     Ok(exit(!is_sure || !doubts.is_empty()))
 }
 
-/// What the geometry of a decided answer does not explain.
+/// Sentences about a decided answer: rows and superblocks that its geometry does not explain.
 fn doubts(answer: &Answer, members: &[Examined]) -> Vec<String> {
     let Answer::Decided { first, .. } = answer else { return Vec::new() };
     let mut doubts = Vec::new();
