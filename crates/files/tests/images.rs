@@ -260,16 +260,18 @@ fn files_of_btrfs_are_read_through_chunks_and_subvolumes() {
     }
     assert_eq!(found.keys().collect::<Vec<_>>(), [""; 0]);
 
-    // The first copy of each node is damaged, and the second one is right.
     let report = report(&image, &Limits::default());
     assert_eq!(report.notes, [""; 0]);
     assert!(!report.pieces.iter().any(|piece| piece.owner == Owner::Unknown), "{report:?}");
     let nodes = report.pieces.iter().filter(|one| one.owner == Owner::Metadata("node of a tree"));
     let nodes: Vec<Range<u64>> = nodes.map(|one| one.range.clone()).collect();
-    let half = nodes.iter().map(|one| one.start).max().expect("there are nodes") / 2;
-    let mut damaged = image.clone();
-    for node in nodes.iter().filter(|one| one.start < half) {
-        damaged[node.start as usize..node.end as usize].fill(0x55);
+    // The first copy of each node is damaged, and the second one is right.
+    let (mut damaged, mut known) = (image.clone(), BTreeSet::new());
+    for at in nodes.into_iter().flat_map(|range| range.step_by(4096)) {
+        let node = at as usize..at as usize + 4096;
+        if known.insert(&image[node.clone()]) {
+            damaged[node].fill(0x55);
+        }
     }
     assert!(damaged != image);
     let volume = Volume::open(&damaged).expect("it is known");
@@ -323,7 +325,8 @@ fn numbers_that_lie_are_survived() {
             packed[4 + superblock * RECORD + 4 + 0xc4] = 1;
         }
         let records = packed.len() / RECORD;
-        for seed in 0..5000 {
+        // The image of btrfs is ten times as large as the others.
+        for seed in 0..if name == "btrfs" { 500 } else { 5000 } {
             let mut rng = Rng::new(seed);
             let mut below = |limit: usize| (rng.next_u64() % limit as u64) as usize;
             let mut changed = packed.clone();
