@@ -1,7 +1,6 @@
 //! Inodes of btrfs, and the contents of files.
 
-use super::{Btrfs, parts};
-use crate::bytes::{byte, le32, le64};
+use crate::bytes::{byte, le16, le32, le64};
 use crate::error::{Tried, Trouble, check};
 use crate::walk::{Kind, Node, Time};
 
@@ -53,34 +52,22 @@ impl Content<'_> {
     }
 }
 
-impl Btrfs<'_> {
-    /// The attributes of an inode.
-    pub(super) fn attributes(&mut self, number: u64) -> Tried<Node> {
-        let (tree, inode) = parts(number);
-        let subvolume = self.subvolume(tree)?;
-        let item = self.item(subvolume.root, (inode, INODE_ITEM, 0))?;
-        let (_, item) = item.ok_or(Trouble::Damaged("it is not there"))?;
-        let time = |at: usize| -> Tried<Time> {
-            Ok((le64(&item, at)?.cast_signed(), le32(&item, at + 8)?.min(999_999_999)))
-        };
-        let mode = (le32(&item, 52)? & 0xffff) as u16;
-        let kind = match Kind::of_mode(mode)? {
-            Kind::Directory if subvolume.is_snapshot && inode == ROOT_INODE => {
-                Kind::Special("read-only snapshot")
-            }
-            kind => kind,
-        };
-        Ok(Node {
-            inode: number,
-            kind,
-            mode,
-            links: le32(&item, 40)?,
-            owner: (le32(&item, 44)?, le32(&item, 48)?),
-            size: le64(&item, 16)?,
-            accessed: time(112)?,
-            modified: time(136)?,
-            is_again: false,
-            sealed: None,
-        })
-    }
+/// The attributes in the item of the inode `number`.
+pub(super) fn attributes(number: u64, item: &[u8]) -> Tried<Node> {
+    let time = |at: usize| -> Tried<Time> {
+        Ok((le64(item, at)?.cast_signed(), le32(item, at + 8)?.min(999_999_999)))
+    };
+    let mode = le16(item, 52)?;
+    Ok(Node {
+        inode: number,
+        kind: Kind::of_mode(mode)?,
+        mode,
+        links: le32(item, 40)?,
+        owner: (le32(item, 44)?, le32(item, 48)?),
+        size: le64(item, 16)?,
+        accessed: time(112)?,
+        modified: time(136)?,
+        is_again: false,
+        sealed: None,
+    })
 }

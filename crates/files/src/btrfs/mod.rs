@@ -32,8 +32,7 @@ use crate::source::Reader;
 use crate::walk::Walked;
 use crate::{FileSystem, Replayed};
 use inode::{Content, ROOT_INODE};
-use superblock::Superblock;
-use tree::Root;
+use superblock::{Key, Root, Superblock};
 
 const INODE_BITS: u32 = 40;
 const TOP: u64 = 5;
@@ -178,13 +177,7 @@ impl<'a> Btrfs<'a> {
         self.notes.incomplete(|| "the extent tree is not told completely".to_owned(), walked);
     }
 
-    fn claim_file(
-        &mut self,
-        tree: u64,
-        key: tree::Key,
-        item: &[u8],
-        claims: &mut Claims,
-    ) -> Tried<()> {
+    fn claim_file(&mut self, tree: u64, key: Key, item: &[u8], claims: &mut Claims) -> Tried<()> {
         let inode = number(tree, key.0)?;
         let (address, length, offset, unwritten) = match Content::parse(item)? {
             Content::Inline(_) | Content::Hole => return Ok(()),

@@ -20,6 +20,11 @@ const SPREAD: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 /// Copies of a chunk that are kept.
 const COPIES: usize = 4;
 
+/// Number, type and offset of an item.
+pub(super) type Key = (u64, u8, u64);
+/// Address and level of the root of a tree.
+pub(super) type Root = (u64, u8);
+
 /// A chunk: bytes of the logical address space.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
@@ -42,8 +47,8 @@ pub(crate) struct Superblock {
     /// Nodes have a CRC-32C.
     pub(super) has_crc: bool,
     /// Roots of the trees of roots, of chunks and of what was made durable last: address and level.
-    pub(super) roots: (u64, u8),
-    pub(super) chunk_root: (u64, u8),
+    pub(super) roots: Root,
+    pub(super) chunk_root: Root,
     pub(super) log_root: u64,
     /// By logical address; filled by the chunk tree.
     pub(super) chunks: BTreeMap<u64, Chunk>,

@@ -8,16 +8,13 @@
 //! A node's keys ascend, and lie between its own key in the node above and the next one there.
 
 use super::Btrfs;
+use super::superblock::{Key, Root};
 use crate::bytes::{byte, le32, le64, slice};
 use crate::error::{Tried, Trouble, check};
 
 const HEADER: usize = 101;
 const DEEPEST: u8 = 7;
 
-/// Number, type and offset.
-pub(super) type Key = (u64, u8, u64);
-/// Address and level of the root of a tree.
-pub(super) type Root = (u64, u8);
 /// Takes an item; false ends the walk.
 pub(super) type Visit<'v, 'a> = &'v mut dyn FnMut(&mut Btrfs<'a>, Key, &[u8]) -> bool;
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::inode::{Content, DIR_INDEX, EXTENT_DATA};
+use super::inode::{Content, DIR_INDEX, EXTENT_DATA, INODE_ITEM, ROOT_INODE, attributes};
 use super::{Btrfs, WAY, parts};
 use crate::error::{Tried, Trouble};
-use crate::walk::{BATCH, Extent, Node, Walked};
+use crate::walk::{BATCH, Extent, Kind, Node, Walked};
 
 /// Entries of a directory that are given at once.
 const ENTRIES: usize = 256;
@@ -16,7 +16,15 @@ const PACKED: Trouble = Trouble::Damaged("compressed content is not read");
 impl Walked for Btrfs<'_> {
     fn node(&mut self, inode: u64) -> Tried<Node> {
         self.nodes_left += WAY;
-        self.attributes(inode)
+        let (tree, own) = parts(inode);
+        let subvolume = self.subvolume(tree)?;
+        let item = self.item(subvolume.root, (own, INODE_ITEM, 0))?;
+        let (_, item) = item.ok_or(Trouble::Damaged("it is not there"))?;
+        let mut node = attributes(inode, &item)?;
+        if node.kind == Kind::Directory && subvolume.is_snapshot && own == ROOT_INODE {
+            node.kind = Kind::Special("read-only snapshot");
+        }
+        Ok(node)
     }
 
     fn entries_from(
@@ -78,7 +86,7 @@ impl Walked for Btrfs<'_> {
     fn inline(&mut self, number: u64) -> Tried<Option<Vec<u8>>> {
         let (tree, inode) = parts(number);
         let root = self.subvolume(tree)?.root;
-        let size = self.attributes(number)?.size;
+        let size = self.node(number)?.size;
         let Some((0, item)) = self.item(root, (inode, EXTENT_DATA, 0))? else { return Ok(None) };
         match Content::parse(&item)? {
             Content::Inline(bytes) => {
