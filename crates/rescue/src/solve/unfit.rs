@@ -37,7 +37,7 @@ pub(super) fn take_overwritten_out(
     take_out(hypothesis, &|role, _| overwritten.contains(role))
 }
 
-/// The members of roles that are unfit, and are read all the same: the array cannot be read without them.
+/// Members that are unfit and still have a role, because the array cannot be read without them, each with the reason.
 pub(super) fn needed(
     hypothesis: &Hypothesis,
     question: &Question,
@@ -89,7 +89,7 @@ fn overwritten(hypothesis: &Hypothesis, question: &Question, content: &Content<'
         let spot = Spot { role, row, section: 0 };
         let Some(predicted) = content.predict(hypothesis, &known, spot) else { continue };
         compared[role] += 1;
-        if content.of_seat(hypothesis, &seat, spot).is_some_and(|sector| sector != predicted) {
+        if content.of_seat(hypothesis, seat, spot).is_some_and(|sector| sector != predicted) {
             roles.push(role);
         }
     }
