@@ -42,7 +42,9 @@ fn run() -> Result<()> {
     let rounds = args.value("--rounds", 3usize)?.max(1);
     let parent = args.text("--dir").map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = tempfile::tempdir_in(parent).map_err(Error::io("folder for the images"))?;
-    let case = Case { braid: args.braid()?, folder: folder.path().to_owned(), members };
+    // It is started in the folder of the images.
+    let braid = std::path::absolute(args.braid()?).map_err(Error::io("path of braid"))?;
+    let case = Case { braid, folder: folder.path().to_owned(), members };
     case.make(size * MIB, sparse << 30)?;
     let mut runs: Vec<[Cost; 3]> = Vec::new();
     for _ in 0..rounds {
