@@ -53,7 +53,9 @@ fn run() -> Result<()> {
         scan.extend((0..members).map(Case::name));
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let scan = case.cost(&scan)?;
-        runs.push([scan, case.cost(&words("open home"))?, case.cost(&words("solve home"))?]);
+        // No member has a superblock: what is opened is the answer of `solve`.
+        let solve = case.cost(&words("solve home"))?;
+        runs.push([scan, case.cost(&words("open home --hypothesis 1"))?, solve]);
     }
     let content = case.folder.join("m0.img").metadata().map_err(Error::io("a member"))?.len();
     println!(
@@ -191,7 +193,7 @@ impl Case {
         let read = text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
         let status = child.wait().map_err(at(&self.braid))?;
         match (read, status.code()) {
-            (Some(read), Some(0 | 1 | 4)) => Ok(Cost { time, read }),
+            (Some(read), Some(0 | 4)) => Ok(Cost { time, read }),
             _ => Err(Error::Unexpected(format!("braid rescue {}: {status}", words.join(" ")))),
         }
     }
