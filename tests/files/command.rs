@@ -122,7 +122,8 @@ fn a_scrub_names_the_files_of_what_differs() {
 fn what_cannot_be_told_is_refused() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", MIB);
-    let parts_of_none = ["no file system whose files can be told", "ext2, ext3, ext4 and xfs"];
+    let parts_of_none =
+        ["no file system whose files can be told", "ext2, ext3, ext4, xfs and btrfs"];
     scratch.run(&["files", "linear(a.img)", "0"]).fails(1, &parts_of_none);
     let parts = ["bytes 1044480 to 1052672 are not there", "the volume has 1048576 bytes"];
     scratch.run(&["files", "linear(a.img)", "1020K+8K"]).fails(2, &parts);

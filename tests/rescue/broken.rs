@@ -7,10 +7,10 @@ use std::process::{Child, Stdio};
 use crate::common::{MIB, Tool, skip_without, start, wait_until};
 use crate::{Case, refusal, stack};
 
-const CHUNK: u64 = 64 << 10;
+pub(crate) const CHUNK: u64 = 64 << 10;
 
 /// A map in which these ranges of a member are bad.
-fn map(size: u64, holes: &[(u64, u64)]) -> String {
+pub(crate) fn map(size: u64, holes: &[(u64, u64)]) -> String {
     let (mut text, mut at) = ("0 + 1\n".to_owned(), 0);
     for (start, length) in holes {
         if *start > at {

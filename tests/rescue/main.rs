@@ -7,6 +7,7 @@ mod committed;
 #[path = "../common/mod.rs"]
 mod common;
 mod copied;
+mod documented;
 mod json;
 mod kernel;
 mod refused;

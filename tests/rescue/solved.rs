@@ -1,5 +1,11 @@
 //! Members without any superblock: `solve` finds how they belong together, and the file system is copied out.
 
+use std::path::Path;
+
+use braid_files::ReadAt;
+use braid_files::sparse::Sparse;
+use serde_json::Value;
+
 use crate::common::{MIB, Output, Scratch, Tool, skip_without};
 
 /// Bytes of a member, whose data begin at 1 MiB.
@@ -112,4 +118,51 @@ fn zeros_are_not_decided() {
     assert!(solved.out.contains("Not decided"), "{solved}");
     let open = scratch.run(&["rescue", "open", "lost", "--hypothesis", "1"]);
     open.fails(1, &["no hypothesis 1: the case has 0"]);
+}
+
+/// The kernel made this array, a file system on it, and then the array anew with its members in another order
+/// (`scripts/lost-golden.py`).
+#[test]
+fn an_array_that_the_kernel_made_anew_in_another_order_is_solved() {
+    let lost =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/lost/raid5-4-recreated");
+    let manifest = std::fs::read(lost.join("manifest.json")).expect("the manifest");
+    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    let scratch = Scratch::new();
+    let names = ["m0.img", "m1.img", "m2.img", "m3.img"];
+    for name in names {
+        let packed = std::fs::read(lost.join(name).with_extension("packed")).expect("a member");
+        let member = Sparse::unpack(&packed);
+        let mut bytes = vec![0; usize::try_from(member.size()).expect("small")];
+        member.read_at(0, &mut bytes).expect("an image has all its bytes");
+        std::fs::write(scratch.join(name), bytes).expect("a member");
+    }
+    let before: Vec<Vec<u8>> = names.iter().map(|name| scratch.read(name)).collect();
+    let solved = solve(&scratch, &names, &["--json"]).ok().json();
+    assert_eq!(solved["answer"], "decided", "{solved}");
+    let order: Vec<Option<usize>> = list(&manifest["members_by_role"])
+        .into_iter()
+        .map(|member| solved["hypotheses"][0]["stack"].as_str()?.find(&format!("/m{member}.img")))
+        .collect();
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{solved}");
+    let copy = ["rescue", "copy", "lost", "--hypothesis", "1", "--to", "out.img"];
+    scratch.run(&copy).ok();
+    // All of the members was copied, which is more than the array had.
+    let length = manifest["content_bytes"].as_u64().expect("a length");
+    let out = std::fs::File::options().write(true).open(scratch.join("out.img")).expect("a copy");
+    out.set_len(length).expect("it can be cut");
+    let sum = Tool::new("sha256sum").arg(scratch.join("out.img")).run().ok().out;
+    let expected = manifest["content_sha256"].as_str().expect("a sum");
+    assert!(sum.starts_with(expected), "{sum}");
+    // Its superblocks look sound, and `open` doubts them.
+    let open = scratch.run(&["rescue", "open", "lost"]);
+    assert_eq!(open.status.code(), Some(4), "{open}");
+    assert!(open.out.contains("these superblocks are not those of the data"), "{open}");
+    for (name, before) in names.iter().zip(&before) {
+        assert!(scratch.read(name) == *before, "{name} was written");
+    }
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
 }

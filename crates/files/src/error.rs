@@ -5,9 +5,9 @@ use thiserror::Error;
 /// Why nothing can be said of a volume.
 #[derive(Debug, Error)]
 pub enum FilesError {
-    /// Neither ext2, ext3, ext4 nor xfs.
+    /// Neither ext2, ext3, ext4, xfs nor btrfs.
     #[error(
-        "the volume has no file system whose files can be told: only ext2, ext3, ext4 and xfs are read"
+        "the volume has no file system whose files can be told: only ext2, ext3, ext4, xfs and btrfs are read"
     )]
     NotKnown,
     /// A feature that changes what numbers mean.

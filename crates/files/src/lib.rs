@@ -1,7 +1,7 @@
 //! The files that own given bytes: a reverse map of a file system, by its own metadata.
 //!
 //! ```text
-//!   wanted ranges ──▶ Claims ◀── fixed places, inodes' extents ◀── one pass over the inodes     ext, xfs
+//!   wanted ranges ──▶ Claims ◀── fixed places, inodes' extents ◀── one pass over the inodes     ext, xfs, btrfs
 //!                       │   ◀── free space, for what was not claimed
 //!                       ▼
 //!   inodes that own wanted bytes ──▶ names ◀── one pass over the directories, then up to the root
@@ -14,13 +14,14 @@
 //!   file system has blocks. The time is that of a few passes over the metadata.
 //! * Memory is bounded by [`Limits`], not by the file system: only pieces of the wanted ranges, the names of
 //!   their files, and these files' parent directories are held.
-//! * Nothing is written. The journal of ext3 and ext4 is replayed into memory; that of xfs is not.
+//! * Nothing is written. The journal of ext3 and ext4 is replayed into memory; those of xfs and btrfs are not.
 //!
-//! Deliberately absent: I/O (a [`ReadAt`] is given), checksums of metadata but those of the journal, repair.
+//! Deliberately absent: I/O (a [`ReadAt`] is given), checksums of metadata but those of the journal and of btrfs, repair.
 //!
 //! Superblocks alone are read for the search of lost arrays, too.
 
 mod bits;
+mod btrfs;
 mod bytes;
 mod claims;
 mod error;
@@ -70,7 +71,7 @@ impl Default for Limits {
 /// The owners of the wanted bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The file system: `ext4`, `xfs`.
+    /// The file system: `ext4`, `xfs`, `btrfs`.
     pub kind: &'static str,
     /// Bytes of the file system, as its superblock says.
     pub size: u64,
@@ -82,7 +83,7 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// The questions that both kinds of file systems answer.
+/// The questions that all kinds of file systems answer.
 trait FileSystem: Directories + Walked {
     fn kind(&self) -> &'static str;
     fn size(&self) -> u64;
@@ -91,6 +92,27 @@ trait FileSystem: Directories + Walked {
     /// Enters what of `gaps` is free.
     fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
     fn notes(&mut self) -> &mut Notes;
+    /// Bytes of a block: the unit of the journal's copies.
+    fn block(&self) -> u64;
+    /// Reads the journal.
+    fn replayed(&mut self) -> Replayed;
+    /// True if the journal has to be read whole, and is not replayed.
+    fn has_long_log(&self) -> bool {
+        false
+    }
+}
+
+/// The file system on a volume, as it is on disk.
+fn known<'s>(source: &'s dyn ReadAt) -> Result<Box<dyn FileSystem + 's>, FilesError> {
+    let mut reader = Reader::new(source);
+    if let Some(superblock) = ext::recognise(&mut reader)? {
+        return Ok(Box::new(ext::Ext::new(reader, superblock)));
+    }
+    if let Some(superblock) = xfs::recognise(&mut reader)? {
+        return Ok(Box::new(xfs::Xfs::new(reader, superblock)));
+    }
+    let superblock = btrfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
+    Ok(Box::new(btrfs::Btrfs::new(reader, superblock)))
 }
 
 /// A volume whose journal is replayed into memory: its bytes are as they would be after a mount.
@@ -105,16 +127,27 @@ impl<'a> Volume<'a> {
     /// # Errors
     /// No known file system, one with unknown features, or one whose superblock cannot be read or is invalid.
     pub fn open(source: &'a dyn ReadAt) -> Result<Volume<'a>, FilesError> {
-        let mut reader = Reader::new(source);
-        let (block, replayed) = match ext::recognise(&mut reader)? {
-            Some(superblock) => (superblock.block, ext::Ext::new(reader, superblock).replayed()),
-            None => {
-                let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
-                (superblock.block, xfs::Xfs::new(reader, superblock).replayed())
-            }
+        Volume::opened(source, true)
+    }
+
+    /// Opens a volume as [`Volume::open`], but does not read the log of xfs, which takes a pass over all of it. Files and
+    /// names may be those of the last checkpoint, and [`Volume::unreplayed`] does not say so. This is for comparing
+    /// many readings of the same members by their files; nothing is copied out of such a volume.
+    ///
+    /// # Errors
+    /// Those of [`Volume::open`].
+    pub fn open_for_comparison(source: &'a dyn ReadAt) -> Result<Volume<'a>, FilesError> {
+        Volume::opened(source, false)
+    }
+
+    fn opened(source: &'a dyn ReadAt, reads_log: bool) -> Result<Volume<'a>, FilesError> {
+        let mut system = known(source)?;
+        let replayed = match reads_log || !system.has_long_log() {
+            true => system.replayed(),
+            false => Replayed::default(),
         };
         let Replayed { copies, unreplayed } = replayed;
-        Ok(Volume { overlay: Overlay::new(source, block, copies), unreplayed })
+        Ok(Volume { overlay: Overlay::new(source, system.block(), copies), unreplayed })
     }
 
     /// The changes that are in the journal alone and are not shown, in a sentence: files and names may be older ones.
@@ -123,14 +156,7 @@ impl<'a> Volume<'a> {
     }
 
     fn file_system(&self) -> Result<Box<dyn FileSystem + '_>, FilesError> {
-        let mut reader = Reader::new(&self.overlay);
-        let mut system: Box<dyn FileSystem> = match ext::recognise(&mut reader)? {
-            Some(superblock) => Box::new(ext::Ext::new(reader, superblock)),
-            None => {
-                let superblock = xfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
-                Box::new(xfs::Xfs::new(reader, superblock))
-            }
-        };
+        let mut system = known(&self.overlay)?;
         if let Some(text) = &self.unreplayed {
             system.notes().add(text);
         }

@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The file system: `ext4`, `xfs`.
+    /// The file system: `ext4`, `xfs`, `btrfs`.
     pub fn kind(&self) -> &'static str {
         self.system.kind()
     }

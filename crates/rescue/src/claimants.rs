@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap, ppl};
 
-use crate::assemble::{Claimant, Ranges, joined};
+use crate::assemble::{self, Claimant, Ranges, joined};
 use crate::patient::Patient;
 use crate::scan::{Findings, FoundSuperblock, How, Place};
 
@@ -92,6 +92,18 @@ pub(crate) fn claimed(members: &[Examined]) -> Vec<Array> {
         }
     }
     arrays.into_values().collect()
+}
+
+/// Returns the members that are as a whole of an array which went on without them, by their superblocks.
+#[must_use]
+pub fn stale(members: &[Examined]) -> Vec<usize> {
+    let mut found = Vec::new();
+    for array in claimed(members) {
+        let stale = assemble::stale(&array.claimants).into_iter();
+        let is_whole = |one: &usize| array.places[*one].how == How::Whole;
+        found.extend(stale.filter(is_whole).map(|one| array.claimants[one].member));
+    }
+    found
 }
 
 /// The name of a place on a member.

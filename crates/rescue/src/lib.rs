@@ -30,7 +30,7 @@ mod solve;
 mod verified;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
-pub use claimants::{Array, Examined, candidate, label};
+pub use claimants::{Array, Examined, candidate, label, stale};
 pub use clue::{Anchor, Clue, Structure};
 pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;

@@ -243,8 +243,8 @@ pub(crate) struct Cat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Supports ext2, ext3, ext4 and xfs, also in a partition. The journal \
-                        of ext is replayed in memory. A running volume is read through its \
+#[command(after_help = "Supports ext2, ext3, ext4, xfs and btrfs, also in a partition. The \
+                        journal of ext is replayed in memory. A running volume is read through its \
                         block device. Exit status of a listing: 0 if nothing is lost or in doubt, \
                         4 if something is.")]
 pub(crate) struct Files {

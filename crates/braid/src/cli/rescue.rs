@@ -126,8 +126,8 @@ pub(crate) struct RescueSolve {
 #[derive(Debug, Args)]
 #[command(after_help = "A copy that was interrupted is continued by the same command: IMAGE.map \
                         has what was copied, in GNU ddrescue's format; FOLDER.lost names the files \
-                        that are not good. Files are copied from ext2, ext3, ext4 and xfs. Exit \
-                        status: 0 if all was copied and nothing is in doubt, 4 if not.")]
+                        that are not good. Files are copied from ext2, ext3, ext4, xfs and btrfs. \
+                        Exit status: 0 if all was copied and nothing is in doubt, 4 if not.")]
 pub(crate) struct RescueCopy {
     /// Name of the case
     #[arg(value_name = "CASE")]
@@ -148,8 +148,8 @@ pub(crate) struct RescueCopy {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Supports ext2, ext3, ext4 and xfs. Without ranges, all files are listed. Exit \
-                        status: 0 if nothing is lost or in doubt, 4 if something is."
+    after_help = "Supports ext2, ext3, ext4, xfs and btrfs. Without ranges, all files are listed. \
+                        Exit status: 0 if nothing is lost or in doubt, 4 if something is."
 )]
 pub(crate) struct RescueFiles {
     /// Name of the case

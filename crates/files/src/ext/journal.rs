@@ -77,7 +77,7 @@ fn extend(state: u32, bytes: &[u8]) -> u32 {
 
 impl Ext<'_> {
     /// Reads the journal, if there is something in it.
-    pub(crate) fn replayed(&mut self) -> Replayed {
+    pub(super) fn read_journal(&mut self) -> Replayed {
         if !self.superblock.needs_replay {
             return Replayed::default();
         }

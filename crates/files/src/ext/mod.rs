@@ -17,12 +17,12 @@ use std::ops::Range;
 pub use superblock::Superblock;
 pub(crate) use superblock::recognise;
 
-use crate::FileSystem;
 use crate::bytes::{halves, le16, le32};
 use crate::claims::{Claims, Owner};
 use crate::error::{Tried, check};
 use crate::notes::Notes;
 use crate::source::Reader;
+use crate::{FileSystem, Replayed};
 use inode::Inode;
 
 pub(crate) struct Ext<'a> {
@@ -290,6 +290,14 @@ impl FileSystem for Ext<'_> {
 
     fn notes(&mut self) -> &mut Notes {
         &mut self.notes
+    }
+
+    fn block(&self) -> u64 {
+        self.superblock.block
+    }
+
+    fn replayed(&mut self) -> Replayed {
+        self.read_journal()
     }
 }
 

@@ -22,7 +22,7 @@ const STEP: u64 = 64 << 10;
 
 impl Xfs<'_> {
     /// Says if the log has changes that are not in place.
-    pub(crate) fn replayed(&mut self) -> Replayed {
+    pub(super) fn read_journal(&mut self) -> Replayed {
         const OLDER: &str = "files and names are those of the last checkpoint";
         let unreplayed = match self.dirty_log_bytes() {
             Ok(0) => None,

@@ -17,12 +17,12 @@ use std::ops::Range;
 pub use superblock::Superblock;
 pub(crate) use superblock::recognise;
 
-use crate::FileSystem;
 use crate::bytes::{be16, be32, be64};
 use crate::claims::{Claims, Owner};
 use crate::error::{Tried, check};
 use crate::notes::Notes;
 use crate::source::Reader;
+use crate::{FileSystem, Replayed};
 use inode::Inode;
 use tree::{Step, Tree};
 
@@ -287,5 +287,17 @@ impl FileSystem for Xfs<'_> {
 
     fn notes(&mut self) -> &mut Notes {
         &mut self.notes
+    }
+
+    fn block(&self) -> u64 {
+        self.superblock.block
+    }
+
+    fn replayed(&mut self) -> Replayed {
+        self.read_journal()
+    }
+
+    fn has_long_log(&self) -> bool {
+        true
     }
 }

@@ -115,6 +115,15 @@ pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
     Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
 }
 
+/// Returns the claimants without which the array went on: indices.
+///
+/// # Panics
+/// Without any claimant.
+#[must_use]
+pub fn stale(claimants: &[Claimant]) -> Vec<usize> {
+    Seats::of(claimants).stale()
+}
+
 /// The places of the bytes of an array that is read from these seats.
 fn layout_of(
     claimants: &[Claimant],

@@ -201,6 +201,11 @@ impl Seats {
         self.seats[usize::from(role)] = Some(Seat { claimant, standing, holes });
     }
 
+    /// Those without which the array went on.
+    pub(super) fn stale(&self) -> Vec<usize> {
+        self.stale.iter().map(|(claimant, _)| *claimant).collect()
+    }
+
     /// Takes in stale members where they can help: by the bitmap if another member has holes or the array needs
     /// them, without one only if the array needs them.
     pub(super) fn take_stale(&mut self, claimants: &[Claimant]) {

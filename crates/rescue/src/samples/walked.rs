@@ -34,7 +34,7 @@ pub struct Witnesses {
 #[must_use]
 pub fn witnesses(volume: &dyn ReadAt) -> Witnesses {
     let mut found = Witnesses::default();
-    let Ok(opened) = Volume::open(volume) else { return found };
+    let Ok(opened) = Volume::open_for_comparison(volume) else { return found };
     let Ok(mut walk) = opened.walk() else { return found };
     let (mut heads, mut left) = (0, BYTES);
     for _ in 0..STEPS {

@@ -68,6 +68,8 @@ pub enum Reason {
     CloneOf(usize),
     /// It carries evidence that contradicts all others: it is stale, was overwritten, or belongs to another array.
     Contradicts,
+    /// Its superblock says that its array went on without it.
+    Stale,
 }
 
 /// A geometry with its members, and the evidence for it.

@@ -11,6 +11,7 @@ use super::fill::{fill, fill_parity};
 use super::judge::{Verdict, judge, seat_of, seen_as_data, verdicts};
 use super::question::{Question, Rows};
 use super::room::has_room;
+use super::unfit::{needed, take_overwritten_out, take_stale_out};
 
 /// Share of the first score from which on another hypothesis leaves the question open.
 pub(super) const TOO_NEAR: f64 = 0.95;
@@ -76,6 +77,9 @@ pub(super) fn decide(
     }
     let (rival, second) = rival(&same, &other, question, evidence);
     let mut would_decide = doubts(&same[0], rival.map(|rival| (rival, second)), evidence);
+    let unfit = needed(&same[0], question, &content).into_iter();
+    would_decide
+        .extend(unfit.map(|(member, why)| format!("a fresh copy of member {member}: {why}")));
     if (same[0].score() as f64) < TOO_NEAR * refuted as f64 {
         would_decide.push("the reason why parity differs where blocks agree best".to_owned());
     }
@@ -215,6 +219,7 @@ fn complete(
     content: &Content<'_>,
     question: &Question,
 ) {
+    take_stale_out(hypothesis, question);
     let before = agreement(hypothesis, evidence, content);
     hypothesis.agreement = before;
     if is_refuted(hypothesis) {
@@ -237,6 +242,8 @@ fn complete(
             hypothesis.seats[role] = seat;
         }
     }
+    take_stale_out(hypothesis, question);
+    take_overwritten_out(hypothesis, question, content);
     judge(hypothesis, evidence, question);
     hypothesis.agreement = agreement(hypothesis, evidence, content);
     if hypothesis.agreement == Agreement::default() && before.differ > before.agree {
@@ -314,7 +321,7 @@ fn doubts(
         ));
     }
     let Agreement { agree, differ } = first.agreement;
-    if differ > agree {
+    if differ * 4 > agree {
         doubts.push(format!(
             "the reason why parity differs from data: in {differ} of {} rows",
             agree + differ
@@ -363,8 +370,11 @@ pub(super) fn left_over(
             if let Some(seat) = seats.find(|seat| evidence.are_twins(seat.member, member)) {
                 return LeftOver { member, reason: Reason::CloneOf(seat.member) };
             }
-            let reason =
-                if has_evidence[member] { Reason::Contradicts } else { Reason::NoEvidence };
+            let reason = match (question.stale.contains(&member), has_evidence[member]) {
+                (true, _) => Reason::Stale,
+                (_, true) => Reason::Contradicts,
+                (_, false) => Reason::NoEvidence,
+            };
             LeftOver { member, reason }
         })
         .collect()

@@ -31,6 +31,7 @@ use super::evidence::Evidence;
 use super::judge::{judge, position, seat_of};
 use super::question::{Question, Rows};
 use super::room::has_room;
+use super::unfit::{needed, take_stale_out};
 use crate::samples::Witnesses;
 
 /// Finds files in a volume, and checks them.
@@ -130,8 +131,12 @@ impl Open<'_> {
         let Some(offset) = one.seats.iter().flatten().map(|seat| seat.data_offset).next() else {
             return;
         };
-        let is_free =
-            |member: &usize| seat_of(&open, *member).is_none() && !self.evidence.is_clone(*member);
+        take_stale_out(&mut open, self.question);
+        let is_free = |member: &usize| {
+            seat_of(&open, *member).is_none()
+                && !self.evidence.is_clone(*member)
+                && !self.question.stale.contains(member)
+        };
         let free: Vec<Seat> = (0..self.question.sizes.len())
             .filter(is_free)
             .map(|member| Seat::new(member, offset))
@@ -196,7 +201,9 @@ impl Open<'_> {
         let is_far = second + LEAST_FILES / 2 <= good && second * 4 <= good * 3;
         if good < LEAST_FILES
             || best.bad.saturating_mul(MOST_BAD) > best.hypothesis.files.0
+            || best.hypothesis.agreement.differ * 4 > best.hypothesis.agreement.agree
             || !is_far
+            || !needed(&best.hypothesis, self.question, &Content::new(self.rows)).is_empty()
         {
             return None;
         }

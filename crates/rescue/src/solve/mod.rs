@@ -36,6 +36,7 @@ mod related;
 mod reshape;
 mod room;
 mod search;
+mod unfit;
 mod vote;
 
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};

@@ -19,6 +19,8 @@ pub struct Question {
     /// For each member the ranges (offset, length) in which clues were sought. A member without an entry was read
     /// from its first byte to its last.
     pub scanned: Vec<Vec<(u64, u64)>>,
+    /// Members of which superblocks say that their array went on without them.
+    pub stale: Vec<usize>,
     /// Parameters that are not in question.
     pub fixed: Fixed,
 }

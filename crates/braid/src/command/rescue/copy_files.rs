@@ -1,4 +1,4 @@
-//! `braid rescue copy --to FOLDER`: the files of a volume, by braid's own readers of ext2, ext3, ext4 and xfs.
+//! `braid rescue copy --to FOLDER`: the files of a volume, by braid's own readers of ext2, ext3, ext4, xfs and btrfs.
 //!
 //! Invariants
 //! * Names on the volume are hostile. Each is made in the folder that is open for its directory, and no symbolic link is

@@ -66,8 +66,8 @@ impl Ranked {
     }
 }
 
-/// The hypotheses of an answer that can be read.
-pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
+/// The hypotheses of an answer that can be read. `doubts` are those about a decided one.
+pub(super) fn of(answer: &Answer, members: &[Named], doubts: &[String]) -> Hypotheses {
     let undecided = "other hypotheses have nearly as much evidence";
     let ranked = |one: &Hypothesis, doubts: &[&str]| Ranked {
         geometry: one.pattern.to_string(),
@@ -81,7 +81,8 @@ pub(super) fn of(answer: &Answer, members: &[Named]) -> Hypotheses {
     match answer {
         Answer::Decided { first, rest, .. } => {
             let is_decided = first.is_readable;
-            let first = std::iter::once(&**first).filter(readable).map(|one| ranked(one, &[]));
+            let doubts: Vec<&str> = doubts.iter().map(String::as_str).collect();
+            let first = std::iter::once(&**first).filter(readable).map(|one| ranked(one, &doubts));
             let rest = rest.iter().filter(readable);
             let rest = rest.map(|one| ranked(one, &["another hypothesis has more evidence"]));
             Hypotheses { is_decided, ranked: first.chain(rest).collect() }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use braid_level::layout;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
-    samples::witnesses, solve_by_files,
+    samples::witnesses, solve_by_files, stale,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -24,20 +24,47 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
     let mut gathered = gather(&sources, ALL);
     gathered.question.fixed = fixed(arguments)?;
+    gathered.question.stale = stale(&members);
     let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
     let answer = solve_by_files(&gathered.question, &rows, &witnesses);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
-    let mut found = hypotheses::of(&answer, &named);
+    let doubts = doubts(&answer, &members);
+    let mut found = hypotheses::of(&answer, &named, &doubts);
     hypotheses::store(&case, &arguments.case, &mut found)?;
     let ranked = found.ranked;
-    let report = Report { arguments, members: &members, gathered: &gathered, answer: &answer };
+    let report = Report {
+        arguments,
+        members: &members,
+        gathered: &gathered,
+        answer: &answer,
+        doubts: &doubts,
+    };
     match arguments.json {
         true => report.print_json(&ranked),
         false => report.print(&ranked),
     }
-    let is_whole = |one: &Hypothesis| one.is_readable;
-    let is_sure = matches!(&answer, Answer::Decided { first, .. } if is_whole(first));
-    Ok(exit(!is_sure))
+    let is_sure = matches!(&answer, Answer::Decided { first, .. } if first.is_readable);
+    Ok(exit(!is_sure || !doubts.is_empty()))
+}
+
+/// Sentences about a decided answer: rows and superblocks that its geometry does not explain.
+fn doubts(answer: &Answer, members: &[Examined]) -> Vec<String> {
+    let Answer::Decided { first, .. } = answer else { return Vec::new() };
+    let mut doubts = Vec::new();
+    let (differ, all) = (first.agreement.differ, first.agreement.agree + first.agreement.differ);
+    if differ > 0 {
+        doubts.push(format!(
+            "{differ} of {all} rows differ from parity or copies: a member is stale, or was overwritten in places"
+        ));
+    }
+    let superblocks = members.iter().flat_map(|one| &one.findings.superblocks);
+    let reshapes = superblocks.filter_map(|found| found.result.as_ref().ok()?.reshape.as_ref());
+    if let Some(position) = reshapes.map(|reshape| reshape.position).min() {
+        doubts.push(format!(
+            "superblocks say that a reshape stopped at byte {position}, and one geometry alone was found"
+        ));
+    }
+    doubts
 }
 
 /// The parameters that are not in question.
@@ -72,6 +99,7 @@ struct Report<'a> {
     members: &'a [Examined],
     gathered: &'a Gathered,
     answer: &'a Answer,
+    doubts: &'a [String],
 }
 
 impl Report<'_> {
@@ -89,6 +117,7 @@ impl Report<'_> {
                     ),
                     false => println!("  No other answer with other content has any evidence."),
                 }
+                self.doubts.iter().for_each(|doubt| println!("  In doubt: {doubt}."));
             }
             Answer::Reshaping(reshape) => self.print_reshape(reshape),
             Answer::Undecided { alternatives, would_decide } => {

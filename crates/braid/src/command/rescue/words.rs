@@ -196,6 +196,7 @@ pub(super) fn reason(reason: Reason, members: &[Examined]) -> String {
     match reason {
         Reason::NoEvidence => "it carries no evidence of this array".to_owned(),
         Reason::CloneOf(other) => format!("it is a copy of {}", shown(&members[other].label)),
+        Reason::Stale => "its superblock says that the array went on without it".to_owned(),
         Reason::Contradicts => {
             "it contradicts the others: stale, overwritten, or of another array".to_owned()
         }
