@@ -253,3 +253,23 @@ impl Dirty {
 fn count(bits: &[u8]) -> u64 {
     bits.iter().map(|byte| u64::from(byte.count_ones())).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The older record is the one that a replay has, until the newer one is durable.
+    #[test]
+    fn an_older_record_counts_until_the_newest_one_is_durable() {
+        let (mut dirty, block, slot) = (Dirty::new(1, 8), 5, Slot::new(0));
+        for position in [100, 200] {
+            dirty.write(block, slot, 0..8);
+            assert_eq!(dirty.unlogged(), [block]);
+            dirty.logged(block, slot, position);
+            dirty.durable(block, 100);
+            assert_eq!(dirty.oldest_record(), Some(100));
+        }
+        dirty.durable(block, 200);
+        assert_eq!(dirty.oldest_record(), Some(200));
+    }
+}

@@ -133,3 +133,17 @@ fn neighbours(mut blocks: Vec<u64>, most: u64) -> Vec<Range<u64>> {
     }
     runs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::neighbours;
+
+    /// Blocks come in the order in which a cache would evict them, from a file that may name a block twice: adjacent
+    /// ones are read by one request, and none is read twice.
+    #[test]
+    fn blocks_in_any_order_are_read_once_and_adjacent_ones_together() {
+        assert_eq!(neighbours(vec![7, 3, 5, 4, 3, 9, 6], 8), [3..8, 9..10]);
+        assert_eq!(neighbours(vec![2, 0, 1, 3, 4], 2), [0..2, 2..4, 4..5]);
+        assert_eq!(neighbours(vec![u64::MAX, 4, 1], 8), [1..2, 4..5]);
+    }
+}

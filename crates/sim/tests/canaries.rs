@@ -14,3 +14,11 @@ fn every_canary_is_found() {
     let survived: Vec<_> = found.iter().filter(|one| one.by.is_none()).collect();
     assert!(survived.is_empty(), "{survived:?}");
 }
+
+#[test]
+fn every_canary_is_in_the_document_with_its_rule() {
+    let text = include_str!("../../../docs/durability.md");
+    let is_listed = |canary: &&Canary| text.contains(&format!("\n| `{}` |", canary.name()));
+    let missing: Vec<_> = Canary::ALL.iter().filter(|canary| !is_listed(canary)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
