@@ -126,8 +126,7 @@ extern "C" fn note(signal: libc::c_int) {
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *errno };
-    // All of it: `catch` takes signals below 64.
-    let byte = signal.to_le_bytes()[0];
+    let byte = signal as u8;
     let mut listener = NEWEST.load(Ordering::Acquire);
     // SAFETY: listeners are never freed, nor changed after they came onto the list.
     while let Some(at) = unsafe { listener.as_ref() } {
