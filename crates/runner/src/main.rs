@@ -12,7 +12,6 @@ use braid_runner::procfs;
 use braid_runner::program::{Program, Test, list_tests, parse_messages};
 use braid_runner::report::{Summary, Times};
 use braid_runner::run::Runner;
-use braid_sys::signal::{SIGINT, SIGTERM, Signals};
 use clap::Parser;
 
 /// Run test programs beside each other
@@ -91,12 +90,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         return Err(format!("no test matches {:?}", arguments.only));
     }
     let interrupted = Arc::new(AtomicBool::new(false));
-    let signals = Signals::catch(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
-    let flag = Arc::clone(&interrupted);
-    std::thread::spawn(move || {
-        signals.wait();
-        flag.store(true, Ordering::Relaxed);
-    });
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .map_err(|error| error.to_string())?;
+    }
     let _loops = BusyLoops::start(arguments.busy);
     let mut is_good = true;
     let mut times = last.unwrap_or_default();

@@ -1,14 +1,13 @@
 //! Safe fronts for the few system calls that neither the standard library nor a well-kept crate
-//! wraps safely: ioctls of block and loop devices, signals, and the settings of a process that
-//! serves a block device to its own kernel.
+//! wraps safely: ioctls of block and loop devices, and the settings of a process that serves a
+//! block device to its own kernel.
 //!
 //! Invariant: every function makes one call, whose memory it owns, and turns the answer into an
-//! `io::Result`; [`signal`] has invariants of its own. Deliberately absent: policy. What is right to do is decided by the callers.
+//! `io::Result`. Deliberately absent: policy. What is right to do is decided by the callers.
 
 pub mod block;
 pub mod loop_device;
 pub mod process;
-pub mod signal;
 
 use std::io;
 

@@ -63,7 +63,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("export-vhost", &["block", "engine", "mem", "status", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "status", "sys", "uring"]),
     ("export-ublk", &["block", "engine", "mem", "status", "uring"]),
-    ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack", "sys", "trace"]),
+    ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack", "trace"]),
     ("lab-report", &["lab", "shell", "stack"]),
     (
         "service",
@@ -132,7 +132,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // For tests and measurements: no row above names one of these.
     ("golden", &[]),
     ("mutate", &["seed"]),
-    ("runner", &["sys"]),
+    ("runner", &[]),
     ("reproduce", &["array", "level", "model", "predict", "shell"]),
     (
         "sim",

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use braid_monitor::{Config, Monitor, MonitorError, Wake};
-use braid_sys::signal::{SIGINT, SIGTERM, Signals};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli;
 use braid_service::control::MONITOR;
@@ -36,11 +36,11 @@ pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
         let is_well = monitor.once().map_err(failure)?;
         return Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    let signals = Signals::catch(&[SIGTERM, SIGINT]).context("cannot listen to signals")?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
+        .context("cannot listen to signals")?;
     let watched = monitor.watch(|wake| {
         std::thread::spawn(move || {
-            loop {
-                signals.wait();
+            for _ in signals.forever() {
                 // The monitor may have ended by itself.
                 let _ = wake.send(Wake::Stop);
             }

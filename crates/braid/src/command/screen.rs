@@ -2,18 +2,22 @@
 //! ends, however it ends.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use braid_sys::signal::{SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 
 /// The terminal, while it is drawn on.
 pub(super) struct Screen {
     /// Former state of the keyboard; `None` if standard input is not a terminal.
     before: Option<Termios>,
-    /// Signals that request the end, or say that the size changed.
-    signals: Signals,
+    /// A signal requested the end.
+    ended: Arc<AtomicBool>,
+    /// It has another size.
+    resized: Arc<AtomicBool>,
 }
 
 /// Key reported after a change of the terminal's size: `^L`, which usually means redraw.
@@ -25,14 +29,18 @@ impl Screen {
         if !io::stdout().is_terminal() {
             return Ok(None);
         }
-        let signals = Signals::catch(&[SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
+        let (ended, resized) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        signal_hook::flag::register(SIGWINCH, Arc::clone(&resized))?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&ended))?;
+        }
         let before = if io::stdin().is_terminal() { Some(tcgetattr(io::stdin())?) } else { None };
         if let Some(before) = &before {
             let mut now = before.clone();
             now.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
             tcsetattr(io::stdin(), OptionalActions::Now, &now)?;
         }
-        let screen = Screen { before, signals };
+        let screen = Screen { before, ended, resized };
         // The other screen, without a cursor.
         write_out("\x1b[?1049h\x1b[?25l")?;
         Ok(Some(screen))
@@ -57,24 +65,28 @@ impl Screen {
     /// another key.
     pub(super) fn key(&self, time: Instant) -> io::Result<Option<u8>> {
         loop {
-            match self.signals.arrived()? {
-                Some(SIGWINCH) => return Ok(Some(REDRAW)),
-                Some(_) => return Ok(Some(b'q')),
-                None => {}
+            if self.ended.load(Ordering::Relaxed) {
+                return Ok(Some(b'q'));
+            }
+            if self.resized.swap(false, Ordering::Relaxed) {
+                return Ok(Some(REDRAW));
             }
             let left = time.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
+            if self.before.is_none() {
+                std::thread::sleep(left.min(Duration::from_millis(100)));
+                continue;
+            }
             let stdin = io::stdin();
-            let mut ready =
-                [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
-            // Keys come from a terminal only.
-            let asked = if self.before.is_some() { 2 } else { 1 };
+            let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
             let left = Timespec::try_from(left).map_err(io::Error::other)?;
-            match poll(&mut ready[..asked], Some(&left)) {
+            match poll(&mut ready, Some(&left)) {
                 Ok(0) => return Ok(None),
-                Ok(_) if ready[1].revents().is_empty() => {}
+                // By one of the signals above.
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
                 Ok(_) => {
                     let mut key = [0];
                     return match rustix::io::read(&stdin, &mut key)? {
@@ -82,9 +94,6 @@ impl Screen {
                         _ => Ok(Some(key[0])),
                     };
                 }
-                // By a signal, which is read above.
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
             }
         }
     }

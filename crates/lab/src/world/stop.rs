@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use braid_sys::signal::{SIGHUP, SIGINT, SIGTERM, Signals, end_by};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::error::LabError;
 
@@ -36,24 +38,24 @@ impl StopFlag {
         if !is_ignored(SIGHUP, &status) {
             wanted.push(SIGHUP);
         }
-        let signals = Signals::catch(&wanted).map_err(failed)?;
+        let signals = Signals::new(wanted).map_err(failed)?;
         let flag = Self::default();
         let own = flag.clone();
         std::thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || -> () { own.watch(signals) })
+            .spawn(move || own.watch(signals))
             .map_err(failed)?;
         Ok(flag)
     }
 
-    fn watch(&self, signals: Signals) -> ! {
+    fn watch(&self, mut signals: Signals) {
         let mut first: Option<Instant> = None;
-        loop {
-            let signal = signals.wait();
+        for signal in signals.forever() {
             self.set();
             let since = first.get_or_insert_with(Instant::now).elapsed();
             if is_impatient(signal, since) {
-                end_by(signal);
+                // It fails only for signals without a default, and these have one.
+                let _ = emulate_default_handler(signal);
             }
         }
     }

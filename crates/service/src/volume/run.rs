@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use braid_sys::signal::{SIGINT, SIGTERM, Signals};
 use braid_uring::Remote;
 
 use super::arrays;
@@ -435,10 +434,10 @@ fn save_to_the_end(live: &Live) -> Result<(), ImageError> {
 }
 
 fn watch_signals(events: Sender<Event>) -> io::Result<()> {
-    let signals = Signals::catch(&[SIGTERM, SIGINT])?;
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        loop {
-            signals.wait();
+        for _ in signals.forever() {
             if events.send(Event::Signal).is_err() {
                 return;
             }
