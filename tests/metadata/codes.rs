@@ -42,7 +42,13 @@ fn fail(member: &Path) -> Order {
 }
 
 fn add(member: &Path) -> Order {
-    Order::Add { member: member.to_owned(), force: false, again: false, write_mostly: false, array: None }
+    Order::Add {
+        member: member.to_owned(),
+        force: false,
+        again: false,
+        write_mostly: false,
+        array: None,
+    }
 }
 
 /// The failure of a command, as programs read it.
@@ -95,7 +101,13 @@ fn orders_about_members_say_why_not_by_a_code() {
     let replace = Order::Replace { member, with, force: false, write_mostly: false, array: None };
     refused(replace, ErrorCode::NotReplaceable);
     done(&scratch, "home", &remove());
-    let again = Order::Add { member: a.clone(), force: false, again: true, write_mostly: false, array: None };
+    let again = Order::Add {
+        member: a.clone(),
+        force: false,
+        again: true,
+        write_mostly: false,
+        array: None,
+    };
     refused(again, ErrorCode::NotByBitmap);
     volume.down();
 }

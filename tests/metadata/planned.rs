@@ -72,8 +72,13 @@ fn cached(scratch: &Scratch) -> UpVolume<'_> {
 fn orders(scratch: &Scratch) -> Vec<Order> {
     let text = |name: &str| scratch.join(name).display().to_string();
     let path = |name: &str| scratch.join(name);
-    let add =
-        |name: &str, force, again| Order::Add { member: path(name), force, again, write_mostly: false, array: None };
+    let add = |name: &str, force, again| Order::Add {
+        member: path(name),
+        force,
+        again,
+        write_mostly: false,
+        array: None,
+    };
     let scrub = |repair, cancel| Order::Scrub { repair, force: false, cancel, array: None };
     let until = |array: Option<&str>| Order::ScrubUntil {
         repair: false,

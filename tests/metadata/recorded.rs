@@ -27,7 +27,13 @@ fn replace_b_by_e(scratch: &Scratch) -> [Order; 3] {
     [
         Order::Fail { member: path("b.img"), array: None },
         Order::Remove { member: path("b.img"), array: None },
-        Order::Add { member: scratch.join("e.img"), force: false, again: false, write_mostly: false, array: None },
+        Order::Add {
+            member: scratch.join("e.img"),
+            force: false,
+            again: false,
+            write_mostly: false,
+            array: None,
+        },
     ]
 }
 
@@ -73,7 +79,10 @@ fn a_device_that_is_refused_is_not_recorded() {
     let volume = scratch.up("home", &NONE);
     let before = std::fs::read_to_string(scratch.config_file("home")).expect("a record");
     let member = scratch.join("small.img");
-    let answer = order(&scratch, &Order::Add { member, force: false, again: false, write_mostly: false, array: None });
+    let answer = order(
+        &scratch,
+        &Order::Add { member, force: false, again: false, write_mostly: false, array: None },
+    );
     assert_eq!(answer.expect_err("it is too small").code, ErrorCode::Unfit);
     assert_eq!(std::fs::read_to_string(scratch.config_file("home")).expect("a record"), before);
     volume.down();

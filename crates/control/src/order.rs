@@ -14,7 +14,6 @@ mod answer;
 mod cache;
 mod whole;
 
-use std::ops::Not;
 use std::path::{Path, PathBuf};
 
 use braid_level::Level;
@@ -47,7 +46,7 @@ pub enum Order {
         #[serde(default)]
         again: bool,
         /// Reads avoid it.
-        #[serde(default, skip_serializing_if = "Not::not")]
+        #[serde(default)]
         write_mostly: bool,
         array: Option<String>,
     },
@@ -61,7 +60,7 @@ pub enum Order {
         with: PathBuf,
         #[serde(default)]
         force: bool,
-        #[serde(default, skip_serializing_if = "Not::not")]
+        #[serde(default)]
         write_mostly: bool,
         array: Option<String>,
     },
