@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use braid_block::{Errno, Flags, Io, Op, Span};
+use braid_engine::Device as _;
 use braid_engine::assembled::{LogPlace, Newcomer, NotTaken};
 use braid_engine::redundant::{JobKind, MemberState, MemberStatus};
 use braid_md::superblock::BadBlockLog;
@@ -352,4 +353,39 @@ fn a_check_beside_writes_finds_nothing() {
         });
         assert!(status.compared > 0 && status.mismatches == 0, "{status:#?}");
     });
+}
+
+/// A read asks a slow member, which is removed. Then its disk gets other data, as it does when it comes back in another
+/// role, and only then it answers.
+///
+/// ```text
+///   read      ▶ disk0 ······························ reads "other" ▶ does not count: disk1 is asked
+///   operator     removes disk0   other data on it
+/// ```
+#[test]
+fn a_late_answer_of_a_member_that_was_removed_does_not_count() {
+    let name = "rules::a_late_answer_of_a_member_that_was_removed_does_not_count";
+    // One chunk and several.
+    for (shape, len) in [(PAIR, 4096), (SHAPES[4], 4096), (SHAPES[4], 32 << 10)] {
+        for_each_seed(name, 20, |seed| {
+            let world = World::new(seed, shape);
+            let (dev, array, disk) = (world.dev.clone(), world.array.clone(), world.disk(0));
+            world.run(async move {
+                let write = Io::write(0, filled(len, 7), Flags::NONE);
+                dev.start(write).await.result.expect("it is written");
+                array.avoid(|label| label != "disk0");
+                disk.slow_down(10_000);
+                let read = dev.start(Io::read(0, pool().get_wait(len).await));
+                disk.slow_down(1);
+                array.fail("disk0").await.expect("there is another copy");
+                array.remove("disk0").await.expect("it is faulty");
+                let other = Io::write(DATA, filled(32 << 10, 9), Flags::NONE);
+                disk.start(other).await.result.expect("it is written");
+                let answer = read.await;
+                answer.result.expect("it is read");
+                let bufs = answer.payload.bufs();
+                assert!(bufs.iter().all(|buf| buf.iter().all(|byte| *byte == 7)), "a late answer");
+            });
+        });
+    }
 }
