@@ -40,9 +40,25 @@ pub(crate) struct Reader<'a> {
     source: &'a dyn ReadAt,
     size: u64,
     lines: Vec<(u64, Vec<u8>)>,
-    /// Bytes of the volume that may be wrong.
-    doubtful: Vec<Range<u64>>,
-    has_read_doubtful: bool,
+    pub(crate) doubts: Doubts,
+}
+
+/// Bytes of the volume that may be wrong.
+#[derive(Default)]
+pub(crate) struct Doubts {
+    ranges: Vec<Range<u64>>,
+    were_read: bool,
+}
+
+impl Doubts {
+    pub(crate) fn set(&mut self, ranges: Vec<Range<u64>>) {
+        self.ranges = merged(&ranges);
+    }
+
+    /// Returns whether some of them were read since the last call.
+    pub(crate) fn took(&mut self) -> bool {
+        std::mem::take(&mut self.were_read)
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -51,18 +67,8 @@ impl<'a> Reader<'a> {
             source,
             size: source.size(),
             lines: vec![(u64::MAX, Vec::new()); LINES],
-            doubtful: Vec::new(),
-            has_read_doubtful: false,
+            doubts: Doubts::default(),
         }
-    }
-
-    pub(crate) fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
-        self.doubtful = merged(&ranges);
-    }
-
-    /// True if doubtful bytes were read since the last call.
-    pub(crate) fn took_doubtful(&mut self) -> bool {
-        std::mem::take(&mut self.has_read_doubtful)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -73,7 +79,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn read(&mut self, offset: u64, len: usize) -> Tried<Vec<u8>> {
         let end = offset.checked_add(len as u64).filter(|end| *end <= self.size);
         let end = end.ok_or(Trouble::Beyond { offset, len })?;
-        self.has_read_doubtful |= parts_in(offset..end, &self.doubtful).next().is_some();
+        self.doubts.were_read |= parts_in(offset..end, &self.doubts.ranges).next().is_some();
         let line = offset / LINE;
         if line != (end - 1) / LINE || !self.load(line) {
             return self.read_plainly(offset, len);

@@ -14,6 +14,7 @@ use std::ops::Range;
 use crate::FileSystem;
 use crate::bits::Bits;
 use crate::error::{Tried, Trouble, check};
+use crate::source::Doubts;
 
 /// Extents that are given at once.
 pub(crate) const BATCH: usize = 1024;
@@ -129,11 +130,8 @@ pub(crate) trait Walked {
     /// True if no block can belong to several files.
     fn shares_nothing(&self) -> bool;
 
-    /// The bytes of the volume that are in doubt: metadata there are noticed by [`Walked::took_doubtful`].
-    fn set_doubtful(&mut self, ranges: Vec<Range<u64>>);
-
-    /// Returns whether metadata in doubt were read since the last call.
-    fn took_doubtful(&mut self) -> bool;
+    /// The bytes of the volume that are in doubt, which notice when metadata there are read.
+    fn doubts(&mut self) -> &mut Doubts;
 }
 
 /// A directory on the way.
@@ -181,12 +179,12 @@ impl<'a> Walk<'a> {
 
     /// Says which bytes of the volume are in doubt.
     pub fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
-        self.system.set_doubtful(ranges);
+        self.system.doubts().set(ranges);
     }
 
     /// Returns whether metadata in doubt were read since the last call.
     pub fn took_doubtful(&mut self) -> bool {
-        self.system.took_doubtful()
+        self.system.doubts().took()
     }
 
     /// Takes the remarks about the file system as a whole.

@@ -1,10 +1,9 @@
 //! A walk over the names of btrfs.
 
-use std::ops::Range;
-
 use super::inode::{Content, DIR_INDEX, EXTENT_DATA, INODE_ITEM, ROOT_INODE, attributes};
 use super::{Btrfs, WAY, parts};
 use crate::error::{Tried, Trouble};
+use crate::source::Doubts;
 use crate::walk::{BATCH, Extent, Kind, Node, Walked};
 
 /// Entries of a directory that are given at once.
@@ -103,12 +102,8 @@ impl Walked for Btrfs<'_> {
         false
     }
 
-    fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
-        self.reader.set_doubtful(ranges);
-    }
-
-    fn took_doubtful(&mut self) -> bool {
-        self.reader.took_doubtful()
+    fn doubts(&mut self) -> &mut Doubts {
+        &mut self.reader.doubts
     }
 }
 

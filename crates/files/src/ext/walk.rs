@@ -1,9 +1,8 @@
 //! A walk over the names of ext2, ext3 and ext4.
 
-use std::ops::Range;
-
 use super::{Ext, map};
 use crate::error::{Tried, check};
+use crate::source::Doubts;
 use crate::walk::{BATCH, Extent, Node, Walked};
 
 /// Nodes on the way to an extent: more than a tree is deep.
@@ -71,12 +70,8 @@ impl Walked for Ext<'_> {
         true
     }
 
-    fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
-        self.reader.set_doubtful(ranges);
-    }
-
-    fn took_doubtful(&mut self) -> bool {
-        self.reader.took_doubtful()
+    fn doubts(&mut self) -> &mut Doubts {
+        &mut self.reader.doubts
     }
 }
 

@@ -1,12 +1,11 @@
 //! A walk over the names of xfs.
 
-use std::ops::Range;
-
 use super::Xfs;
 use super::directory::WAY;
 use super::inode::Inode;
 use crate::bytes::{be32, slice};
 use crate::error::{Tried, check};
+use crate::source::Doubts;
 use crate::walk::{BATCH, Extent, Node, Walked};
 
 /// More than the target of a symbolic link has.
@@ -70,12 +69,8 @@ impl Walked for Xfs<'_> {
         !self.superblock.has_shared
     }
 
-    fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
-        self.reader.set_doubtful(ranges);
-    }
-
-    fn took_doubtful(&mut self) -> bool {
-        self.reader.took_doubtful()
+    fn doubts(&mut self) -> &mut Doubts {
+        &mut self.reader.doubts
     }
 }
 
