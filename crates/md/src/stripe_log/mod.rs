@@ -39,6 +39,8 @@
 //!   could be complete after a crash and a newer one not.
 //! * For the same reason no write in place without a record (whole stripes, resync) comes while an earlier
 //!   record may still be replayed: first a durable tail above that record.
+//! * A member that was filled is in sync only when heads with a tail above every record that it lacks are durable,
+//!   for the same reason.
 //! * Before superblocks are written, heads that know their events and time are durable: a log whose head does
 //!   not know the array's is not used, because another program, which does not know the log, wrote the array
 //!   since.

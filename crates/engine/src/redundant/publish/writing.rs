@@ -309,6 +309,9 @@ impl Core {
     /// superblock says so, then the others' do. If its superblock cannot be written, the member is out, and the
     /// member that it was to replace stays.
     ///
+    /// The log forgets all earlier units with it. The member lacks their records: in sync, it would make them look as
+    /// if they had never begun, while older ones are replayed over them.
+    ///
     /// # Errors
     /// The array is stopped.
     pub(in crate::redundant) async fn promote(
@@ -317,9 +320,12 @@ impl Core {
     ) -> Result<(), Errno> {
         while member.recovering().is_some() {
             self.leave_behind().await?;
+            // A flush proves nothing to the log before superblocks have the membership.
+            let _counted_on = self.counted_on_now().await?;
             let turn = self.publisher.turn().await;
             self.check_running()?;
-            if !self.publisher.is_last() {
+            let is_recorded = self.counted_on(self.roster.generation()).is_some();
+            if !self.publisher.is_last() || !is_recorded {
                 continue;
             }
             let mut failed = self.catch_up().await;
