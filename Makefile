@@ -60,14 +60,15 @@ quick:
 
 # Formatting, clippy, documentation and dependencies. fuzz/ is checked and never linked, so it needs no C++
 # compiler: a path in CUSTOM_LIBFUZZER_PATH keeps libfuzzer-sys from building its library.
-# Module headers link to private items, for readers of the code.
+# Module headers link to private items, for readers of the code. With the examples, cargo chooses the dependencies' features
+# as clippy does, and builds none of them again.
 DOC = --deny warnings --allow rustdoc::private-intra-doc-links
 check:
 	@scripts/setup.sh build
 	$(CARGO) fmt --all --check
 	CUSTOM_LIBFUZZER_PATH=/dev/null $(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS='$(DOC)' $(CARGO) doc $(FLAGS) --quiet --workspace --exclude braid-fuzz --no-deps \
-	    --document-private-items
+	    --document-private-items --lib --bins --examples
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 	    $(CARGO) deny --log-level error --locked check bans licenses sources; \
 	else \

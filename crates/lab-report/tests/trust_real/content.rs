@@ -104,7 +104,11 @@ fn left_by(name: &str, settings: &Settings, parent: &Path) -> Option<Vec<u8>> {
     carry_out(&mut world, &script.prepare);
     carry_out(&mut world, &script.warm);
     let all = || -> Vec<u8> {
-        files_below(&folder).iter().flat_map(|path| fs::read(path).unwrap_or_default()).collect()
+        files_below(&folder)
+            .iter()
+            .map(|path| fs::read(path).unwrap_or_default())
+            .collect::<Vec<_>>()
+            .concat()
     };
     let done = std::sync::atomic::AtomicBool::new(false);
     let (ended, seen) = std::thread::scope(|scope| {
