@@ -106,6 +106,20 @@ impl RunError {
                      volume has the network if NAME.toml names an address of TCP by then",
                 )
             }
+            RunError::Listen(ListenError::NoUser { .. }) => {
+                Failure::usage(self).next("`getent passwd` lists the users; a number is a user's ID")
+            }
+            RunError::Listen(ListenError::Unreachable { folder, .. }) => {
+                Failure::refused(self).next(format_args!(
+                    "a folder that these users may enter, and only root may write (docs/exports.md); or chmod go+x {}",
+                    braid_shell::shell_path(folder)
+                ))
+            }
+            RunError::Listen(ListenError::Replaceable { folder, .. }) => Failure::refused(self)
+                .next(format_args!(
+                    "a folder that only root may write; or chmod o-w {}",
+                    braid_shell::shell_path(folder)
+                )),
             RunError::Listen(ListenError::Failed { .. }) => {
                 Failure::failed(self).next("another address for --nbd")
             }
