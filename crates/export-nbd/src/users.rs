@@ -22,8 +22,8 @@ use braid_tls::Access;
 
 use crate::end::End;
 
-/// A user and its rights: `NAME`, `NAME=none`, `NAME=read` or `NAME=write`, which is meant without a word. A number is a
-/// user's ID, and `*` is every user.
+/// A user and its rights: `NAME`, `NAME=none`, `NAME=read` or `NAME=write`, which is meant without a word. A number is
+/// a user's ID, and `*` is every user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct User {
     name: String,
