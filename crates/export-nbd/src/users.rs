@@ -109,7 +109,7 @@ pub struct Visitor {
 }
 
 impl Rights {
-    /// Returns the IDs of listed users with rights, which root, who has them always, does not need; `None` for all users.
+    /// Returns the IDs of listed users with rights, `None` for all users. Root has rights without a list.
     pub(crate) fn ids(&self) -> impl Iterator<Item = Option<u32>> {
         let counts =
             |(id, access): &&(Option<u32>, Access)| *access != Access::None && *id != Some(0);

@@ -262,7 +262,7 @@ fn refusal(calls: impl Iterator<Item = libc::c_long>) -> Result<BpfProgram, Conf
         }
     }
     let flag = |flag: libc::c_int| {
-        let flag = flag as u32 as u64;
+        let flag = u64::from(flag.cast_unsigned());
         let is_set = SeccompCmpOp::MaskedEq(flag);
         let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, is_set, flag)?;
         SeccompRule::new(vec![condition])
