@@ -42,7 +42,7 @@ fn on(mode: Mode) {
         Server::new(&handle, dev, pool, "ram", bounds, &Overlaps::default(), |_| {}).unwrap();
     let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
     let [idle, silent] = pairs.map(|(ours, theirs)| {
-        server.connect(OwnedFd::from(ours));
+        server.connect(OwnedFd::from(ours), Visitor::default());
         theirs
     });
     let clients = std::thread::spawn(move || {

@@ -26,14 +26,10 @@
 //! Absent on purpose: requests of io_uring, which no filter sees (there are none that start programs or mount); a way
 //! to switch it off.
 
-use std::collections::BTreeMap;
 use std::io;
 
+use braid_sys::process::{Instruction, filter_calls};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
-};
 
 /// The capabilities of every volume.
 const VOLUME: CapabilitySet = CapabilitySet::SYS_ADMIN
@@ -120,20 +116,16 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Numbers of system calls of the x32 interface, which kernels may have beside the usual ones: this bit, with the usual
-/// number or with one of these.
-#[cfg(target_arch = "x86_64")]
-const X32: (libc::c_long, &[(libc::c_long, libc::c_long)]) = (
-    0x4000_0000,
-    &[
-        (libc::SYS_execve, 520),
-        (libc::SYS_ptrace, 521),
-        (libc::SYS_kexec_load, 528),
-        (libc::SYS_process_vm_readv, 539),
-        (libc::SYS_process_vm_writev, 540),
-        (libc::SYS_execveat, 545),
-    ],
-);
+/// The interface whose calls the lists number (`linux/audit.h`): processors have others beside it, whose calls fail.
+const INTERFACE: Option<u32> = match () {
+    () if cfg!(target_arch = "x86_64") => Some(0xc000_003e),
+    () if cfg!(all(target_arch = "aarch64", target_endian = "little")) => Some(0xc000_00b7),
+    () if cfg!(target_arch = "riscv64") => Some(0xc000_00f3),
+    () => None,
+};
+
+/// The number from which on calls are of x32, an interface within that of x86-64.
+const X32: Option<u32> = if cfg!(target_arch = "x86_64") { Some(0x4000_0000) } else { None };
 
 /// Why a process keeps more rights than it needs.
 #[derive(Debug, thiserror::Error)]
@@ -146,9 +138,6 @@ pub enum ConfineError {
         /// Why.
         source: io::Error,
     },
-    /// There are no filters for this processor.
-    #[error("no filter of system calls: {0}")]
-    Filter(#[from] seccompiler::BackendError),
 }
 
 /// Reports a process that keeps rights which it does not need. It goes on: serving comes first.
@@ -238,50 +227,50 @@ fn gain_none() -> Result<(), ConfineError> {
 
 /// Has `calls` fail in all threads.
 fn refuse(calls: impl Iterator<Item = libc::c_long>) -> Result<(), ConfineError> {
-    let failed = refused("cannot filter system calls");
-    let install = |program: &BpfProgram| {
-        let instructions: Vec<_> =
-            program.iter().map(|one| (one.code, one.jt, one.jf, one.k)).collect();
-        braid_sys::process::filter_calls(&instructions).map_err(&failed)
-    };
-    install(&refusal(calls)?)?;
-    let clone3 = [(i64::from(libc::SYS_clone3), Vec::new())].into();
-    install(&compile(clone3, libc::ENOSYS)?)
+    let calls: Vec<_> = calls.collect();
+    let none = || io::Error::new(io::ErrorKind::Unsupported, "none for this processor");
+    let program = program(&calls).ok_or_else(none);
+    program
+        .and_then(|program| filter_calls(&program))
+        .map_err(refused("cannot filter system calls"))
 }
 
-/// The filter that has `calls` fail with `EPERM`, and new namespaces.
-fn refusal(calls: impl Iterator<Item = libc::c_long>) -> Result<BpfProgram, ConfineError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    for call in calls {
-        rules.insert(call, Vec::new());
-        #[cfg(target_arch = "x86_64")]
-        {
-            let (bit, others) = X32;
-            let other = others.iter().find(|(usual, _)| *usual == call);
-            rules.insert(bit | other.map_or(call, |(_, other)| *other), Vec::new());
-        }
+/// Returns the filter that has `calls` and new namespaces fail; `None` for a processor without lists. It reads a
+/// `struct seccomp_data`: the call's number at 0, the interface at 4, the lower half of the first argument at 16.
+///
+/// ```text
+///   other interface, x32, a call of the list ─────────────▶ EPERM
+///   clone3 ───────────────────────────────────────────────▶ ENOSYS
+///   clone ──▶ a flag of a namespace ──────────────────────▶ EPERM
+///   others ───────────────────────────────────────────────▶ allowed
+/// ```
+fn program(calls: &[libc::c_long]) -> Option<Vec<Instruction>> {
+    // Codes of `linux/bpf_common.h`: load a word; jump if equal, if not below, if a bit is there; return.
+    let [load, equal, from, any_bit, give] = [0x20, 0x15, 0x35, 0x45, 0x06];
+    let number = |call: libc::c_long| u32::try_from(call).ok();
+    let namespaces = NAMESPACES.iter().fold(0, |all, flag| all | flag.cast_unsigned());
+    let error = |errno: libc::c_int| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+    let jump = |at: usize, to: usize| u8::try_from(to - at - 1).ok();
+    let x32 = X32.map(|first| (from, first));
+    let listed = calls.iter().map(|call| number(*call).map(|number| (equal, number)));
+    let judged = x32.map(Some).into_iter().chain(listed).collect::<Option<Vec<_>>>()?;
+    let first = 3;
+    let end = first + judged.len();
+    // Four instructions judge `clone3` and `clone`, before the answers.
+    let [allow, deny, unknown] = [end + 4, end + 5, end + 6];
+    let mut program = vec![(load, 0, 0, 4), (equal, 0, jump(1, deny)?, INTERFACE?)];
+    program.push((load, 0, 0, 0));
+    for (at, (test, value)) in (first..).zip(judged) {
+        program.push((test, jump(at, deny)?, 0, value));
     }
-    let flag = |flag: libc::c_int| {
-        let flag = u64::from(flag.cast_unsigned());
-        let is_set = SeccompCmpOp::MaskedEq(flag);
-        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, is_set, flag)?;
-        SeccompRule::new(vec![condition])
-    };
-    let flags = NAMESPACES.into_iter().map(flag).collect::<Result<Vec<_>, _>>()?;
-    #[cfg(target_arch = "x86_64")]
-    rules.insert(X32.0 | libc::SYS_clone, flags.clone());
-    rules.insert(libc::SYS_clone, flags);
-    compile(rules, libc::EPERM)
-}
-
-fn compile(
-    rules: BTreeMap<i64, Vec<SeccompRule>>,
-    error: libc::c_int,
-) -> Result<BpfProgram, ConfineError> {
-    let processor = std::env::consts::ARCH.try_into()?;
-    let fails = SeccompAction::Errno(error.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, fails, processor)?;
-    Ok(filter.try_into()?)
+    program.push((equal, jump(end, unknown)?, 0, number(libc::SYS_clone3)?));
+    program.push((equal, 0, jump(end + 1, allow)?, number(libc::SYS_clone)?));
+    program.push((load, 0, 0, 16));
+    program.push((any_bit, jump(end + 3, deny)?, 0, namespaces));
+    program.push((give, 0, 0, libc::SECCOMP_RET_ALLOW));
+    program.push((give, 0, 0, error(libc::EPERM)));
+    program.push((give, 0, 0, error(libc::ENOSYS)));
+    Some(program)
 }
 
 #[cfg(test)]
@@ -309,7 +298,7 @@ mod tests {
         begin_volume(true, false).unwrap();
         let start = Instant::now();
         serve_volume(false).unwrap();
-        println!("the filters took {} us", start.elapsed().as_micros());
+        println!("the filter took {} us", start.elapsed().as_micros());
         let denied = |result: io::Result<()>| {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::PermissionDenied);
         };
@@ -322,12 +311,50 @@ mod tests {
         std::thread::spawn(|| std::fs::read("/proc/self/status").unwrap()).join().unwrap();
     }
 
+    /// Carries out a filter, as far as ours go.
+    fn answer(program: &[Instruction], interface: u32, call: u32, argument: u32) -> u32 {
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let (code, yes, no, operand) = program[at];
+            at += 1;
+            let jump = |is_so: bool| usize::from(if is_so { yes } else { no });
+            match code {
+                0x20 => value = [call, interface, 0, 0, argument][operand as usize / 4],
+                0x15 => at += jump(value == operand),
+                0x35 => at += jump(value >= operand),
+                0x45 => at += jump(value & operand != 0),
+                0x06 => return operand,
+                other => panic!("{other:#x}"),
+            }
+        }
+    }
+
     #[test]
-    fn calls_are_refused_by_all_their_numbers() {
-        let program = refusal([libc::SYS_execve].into_iter()).unwrap();
-        let is_named = |number: libc::c_long| program.iter().any(|one| i64::from(one.k) == number);
-        assert!(is_named(libc::SYS_execve) && is_named(libc::SYS_clone));
-        #[cfg(target_arch = "x86_64")]
-        assert!(is_named(0x4000_0000 | 520) && is_named(0x4000_0000 | libc::SYS_clone));
+    fn a_filter_refuses_what_it_lists_and_allows_the_rest() {
+        let Some(own) = INTERFACE else { return };
+        let listed: Vec<_> = NEVER.iter().chain(NOT_SERVING).copied().collect();
+        let program = program(&listed).unwrap();
+        assert!(program.len() < 80, "the kernel tries it for each of its calls: {}", program.len());
+        let of = |call: libc::c_long, argument: libc::c_int| {
+            answer(&program, own, call.try_into().unwrap(), argument.cast_unsigned())
+        };
+        let [denied, unknown] =
+            [libc::EPERM, libc::ENOSYS].map(|one| 0x5_0000 | one.cast_unsigned());
+        listed.iter().for_each(|call| assert_eq!(of(*call, 0), denied, "{call}"));
+        for call in 0..600 {
+            let expected = match call {
+                call if listed.contains(&call) => denied,
+                libc::SYS_clone3 => unknown,
+                _ => libc::SECCOMP_RET_ALLOW,
+            };
+            assert_eq!(of(call, libc::CLONE_VM | libc::SIGCHLD), expected, "{call}");
+            assert_eq!(answer(&program, own ^ 1, call as u32, 0), denied);
+            if let Some(x32) = X32 {
+                assert_eq!(answer(&program, own, x32 | call as u32, 0), denied);
+            }
+        }
+        let flags = NAMESPACES.map(|flag| of(libc::SYS_clone, libc::CLONE_VM | flag));
+        assert_eq!(flags, [denied; 7]);
+        assert_eq!(of(libc::SYS_read, NAMESPACES[0]), libc::SECCOMP_RET_ALLOW);
     }
 }
