@@ -184,14 +184,19 @@ pub fn web() -> Result<(), ConfineError> {
 }
 
 /// Drops what `braid monitor` and the programs that it starts do not need; `gains` if these may be set-user-ID. To be
-/// called while the process has one thread.
+/// called while the process has one thread. Without privileges, nothing is dropped where `gains`.
 ///
 /// # Errors
-/// The kernel refused; for a user that is not root also where `gains`.
+/// The kernel refused.
 pub fn monitor(gains: bool) -> Result<(), ConfineError> {
     keep(MONITOR)?;
-    if !gains {
-        gain_none()?;
+    let has = rustix::thread::capabilities(None);
+    let is_privileged = has.is_ok_and(|has| has.effective.contains(CapabilitySet::SYS_ADMIN));
+    match gains {
+        false => gain_none()?,
+        true if is_privileged => {}
+        // The kernel takes no filter of such a process, which has little to give up.
+        true => return Ok(()),
     }
     refuse(NEVER.iter().copied())
 }
@@ -209,6 +214,10 @@ fn keep(kept: CapabilitySet) -> Result<(), ConfineError> {
                 Err(error) => return Err(failed(error)),
             }
         }
+    }
+    // A unit has dropped them already, and may not let this process do so.
+    if kept.contains(has.permitted | has.inheritable) {
+        return Ok(());
     }
     let rest = |set: CapabilitySet| set.intersection(kept);
     let sets = CapabilitySets {
