@@ -167,8 +167,9 @@ fn a_damaged_log_is_refused_or_replayed_from_its_copy() {
     // The data of the second record: each has a header and one block.
     damage(RING + 12 * KIB);
     let rotten = scratch.run(&["up", "v", "--attach", "none"]);
-    let at = format!("2 flushed records from byte {} on are damaged", RING + 8 * KIB);
-    refused(&rotten, &[&at, "the 8192 bytes there", "16384 bytes that the origin", "--force"]);
+    let at = format!("the flushed record at byte {} is damaged: its 8192 bytes", RING + 8 * KIB);
+    let stake = "2 flushed records, this one and those after it, are at stake";
+    refused(&rotten, &[&at, stake, "16384 bytes that the origin", "--force"]);
     assert!(scratch.read("a.img") == origin, "nothing was written");
     damage(80);
     damage(4 * KIB + 80);

@@ -50,7 +50,7 @@ fn every_command_explains_itself() {
             &["serve", "--help"],
             &[
                 "Usage: braid serve [OPTIONS] <STACK>",
-                "unix:PATH, tcp:IP:PORT, tcp:PORT",
+                "unix:PATH,users=NAME:NAME=read",
                 "--io <IO>",
                 "--shards <COUNT>",
                 "--quiet",

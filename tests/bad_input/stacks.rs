@@ -118,7 +118,7 @@ fn models_and_memory_that_are_not_there() {
 fn addresses_that_are_none() {
     let scratch = Scratch::new();
     for address in ["", "a.sock", "unix:", "tcp:", "tcp:somewhere:1", "tcp:127.0.0.1:99999"] {
-        let text = format!("{address:?} is no address: unix:PATH, tcp:IP:PORT or tcp:PORT");
+        let text = format!("{address:?} is no address: unix:PATH, unix:PATH,users=");
         refuses(&scratch, "ram(1M)", &["--nbd", address], USAGE, &[&text]);
     }
     let folder = ["cannot listen on unix:", "No such file or directory"];

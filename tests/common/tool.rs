@@ -135,6 +135,12 @@ impl Tool {
         self
     }
 
+    /// Has it run as another user, which needs root.
+    pub(crate) fn user(mut self, id: u32) -> Tool {
+        self.command.uid(id).gid(id);
+        self
+    }
+
     /// The text that it gets on standard input.
     pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Tool {
         self.input = input.into();

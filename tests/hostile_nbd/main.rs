@@ -14,6 +14,7 @@ mod crowds;
 mod negotiation;
 mod parts;
 mod requests;
+mod users;
 
 use braid_nbd::protocol::constants::{
     NBD_FLAG_C_FIXED_NEWSTYLE, NBD_FLAG_C_NO_ZEROES, NBD_REQUEST_MAGIC,

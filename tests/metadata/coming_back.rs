@@ -122,6 +122,8 @@ fn why_a_member_cannot_come_back_by_the_bitmap() {
     take_out(&scratch, "b.img");
     let parts = ["no write-intent bitmap", "`braid member add` takes it in anew"];
     scratch.run(&["member", "re-add", "home", "b.img"]).fails(REFUSED, &parts);
+    let next = format!("`braid member add home {}` brings", scratch.join("b.img").display());
+    assert!(volume.status()["next"].to_string().contains(&next), "{}", volume.status()["next"]);
     scratch.run(&["member", "add", "home", "c.img"]).ok();
     wait_until_idle(&volume, "c.img");
     let taken = scratch.join("c.img");

@@ -211,7 +211,8 @@ pub(crate) struct Up {
     /// Way to attach the volume as a local block device
     #[arg(long, value_parser = choice::attach())]
     pub(crate) attach: Option<Attach>,
-    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)
+    /// Listen for NBD clients: unix:PATH for the user of the volume, unix:PATH,users=NAME:NAME=read also for other users
+    /// of this machine (* for all), tcp:IP:PORT, tcp:PORT (may be given several times)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<String>,
     /// Serve the volume as a disk of a virtual machine (vhost-user-blk), on a new Unix socket
@@ -252,7 +253,8 @@ pub(crate) struct Serve {
     /// A stack expression
     #[arg(value_name = "STACK")]
     pub(crate) stack: String,
-    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be given several times)
+    /// Listen for NBD clients: unix:PATH for the user of the volume, unix:PATH,users=NAME:NAME=read also for other users
+    /// of this machine (* for all), tcp:IP:PORT, tcp:PORT (may be given several times)
     #[arg(long, value_name = "ADDRESS", required_unless_present = "vhost")]
     pub(crate) nbd: Vec<String>,
     /// Serve the volume as a disk of a virtual machine (vhost-user-blk), on a new Unix socket

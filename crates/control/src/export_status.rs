@@ -27,6 +27,9 @@ figures! {
         /// The way of requests of a block device on FUSE: `uring` for queues of io_uring, `device` for `/dev/fuse`;
         /// `null` for other exports.
         pub transport: Option<String>,
+        /// Rights of the users of this machine that Unix sockets list, as `NAME=RIGHTS`; besides them, root and the user of
+        /// the volume's process may connect.
+        pub users: Vec<String>,
         /// TLS; `null` if it is not used.
         pub tls: Option<TlsStatus>,
         /// Clients that are connected now; 0 for a block device.

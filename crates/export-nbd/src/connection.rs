@@ -34,7 +34,8 @@ pub struct Door {
     is_through: Cell<bool>,
     /// Since when nothing of it is under way; in the handshake since it came.
     idle: Rc<Cell<Option<Instant>>>,
-    peer: Option<IpAddr>,
+    peer: Option<Peer>,
+    read_only: bool,
     lock: Option<Rc<Lock>>,
 }
 
@@ -43,12 +44,17 @@ impl Door {
     pub fn new(policy: Policy, limit: Duration) -> Door {
         let idle = Rc::new(Cell::new(Some(Instant::now())));
         let (closed, is_through) = (Stop::default(), Cell::new(false));
-        Door { policy, limit, closed, is_through, idle, peer: None, lock: None }
+        Door { policy, limit, closed, is_through, idle, peer: None, read_only: false, lock: None }
     }
 
-    /// The same for a client at the address `peer`.
-    pub fn of(self, peer: Option<IpAddr>) -> Door {
+    /// The same for the client `peer`.
+    pub fn of(self, peer: Option<Peer>) -> Door {
         Door { peer, ..self }
+    }
+
+    /// The same for a client that may only read, if `read_only`.
+    pub(crate) fn limited(self, read_only: bool) -> Door {
+        Door { read_only, ..self }
     }
 
     /// The same with TLS, if `lock` is there, which the client must use if it is `required`.
@@ -67,8 +73,8 @@ impl Door {
         Door { idle: Rc::new(Cell::new(since)), is_through: Cell::new(is_through), ..self }
     }
 
-    /// The client's address, unless it came by a Unix socket.
-    pub fn peer(&self) -> Option<IpAddr> {
+    /// The client, unless it came by a Unix socket that only its owner can open.
+    pub fn peer(&self) -> Option<Peer> {
         self.peer
     }
 
@@ -92,6 +98,15 @@ impl Door {
     pub fn is_through(&self) -> bool {
         self.is_through.get()
     }
+}
+
+/// A client whose connections are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    /// The machine at an address.
+    Machine(IpAddr),
+    /// A user of this machine.
+    User(u32),
 }
 
 /// A device as an export of NBD: what all of its connections have in common.
@@ -190,7 +205,8 @@ impl Export {
     ) -> End {
         // What the client hears of in the handshake is what it has for as long as it is there.
         let (dev, changes) = (self.offered.dev(), self.offered.changes());
-        let info = self.info();
+        let mut info = self.info();
+        info.read_only |= door.read_only;
         let opened = {
             let mut limit = pin!(stream.sleep(door.limit));
             let mut closed = pin!(door.closed.wait());

@@ -18,6 +18,9 @@ pub enum End {
     /// It was not through its handshake when others needed its place.
     #[error("the client was not through its handshake when there was no room for more")]
     GaveWay,
+    /// Its user has no rights at the Unix socket.
+    #[error("the user with the ID {0} is not listed for this socket (users=), and was turned away")]
+    NotAllowed(u32),
     /// It was idle when others needed its place.
     #[error("the client that was idle longest was closed: another one needed its place")]
     Idle,

@@ -31,6 +31,7 @@ mod secure;
 mod serve;
 mod session;
 mod stop;
+mod users;
 mod watch;
 
 pub use address::{Address, AddressError, ListenError, Listener, Protection};
@@ -42,3 +43,4 @@ pub use overlaps::Overlaps;
 pub use secure::{Required, Security};
 pub use serve::{Bounds, Server};
 pub use stop::Stop;
+pub use users::{Rights, Users, Visitor};

@@ -24,7 +24,7 @@ pub struct Security {
 pub enum Required {
     /// None: TLS is offered.
     Nowhere,
-    /// TCP. A Unix socket admits its owner only.
+    /// TCP. A Unix socket admits its owner only, or the users that it lists.
     Tcp,
     /// All.
     Everywhere,

@@ -15,7 +15,9 @@
 //! * A client that says nothing takes no place that another one needs. While there are places, a client may be
 //!   idle for ever.
 //! * A client with a request under way, or that had one within [`Bounds::idle`], keeps its place.
-//! * The address with the most connections makes room first. All of a Unix socket count as one.
+//! * The address with the most connections makes room first. All of a Unix socket count as one; if it lists users, all
+//!   of a user.
+//! * A local user without rights is turned away before it takes anything.
 //! * A TCP peer that is gone without a word is noticed by keepalives.
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -37,11 +39,12 @@ use braid_nbd::protocol::constants::MAX_PAYLOAD_BYTES;
 use braid_tls::Inbox;
 use braid_uring::{Fd, Handle, Socket};
 
-use crate::connection::{Door, Export};
+use crate::connection::{Door, Export, Peer};
 use crate::counters::{Counters, Counts};
 use crate::end::End;
 use crate::overlaps::Overlaps;
 use crate::secure::{Lock, Security};
+use crate::users::{Rights, Visitor};
 
 /// Size of a new connection's receive buffer in bytes: some hundred small requests.
 const INBOX: usize = 16 << 10;
@@ -189,12 +192,17 @@ impl Server {
         self.inner.export.stop().wait().await;
     }
 
-    /// Accepts until it is stopped, giving each connection to `place`.
+    /// Accepts until it is stopped, giving each connection to `place` that has `rights`.
     ///
     /// # Errors
     /// What `accept` answers, other than for a connection that is gone again or for lack of
     /// descriptors, after which it waits a moment and goes on.
-    pub async fn accept(&self, listener: &Fd, place: impl Fn(OwnedFd)) -> io::Result<()> {
+    pub async fn accept(
+        &self,
+        listener: &Fd,
+        rights: &Rights,
+        place: impl Fn(OwnedFd, Visitor),
+    ) -> io::Result<()> {
         let inner = &self.inner;
         loop {
             let accepted = {
@@ -210,7 +218,13 @@ impl Server {
             };
             match accepted {
                 None => return Ok(()),
-                Some(Ok(fd)) => place(fd),
+                Some(Ok(fd)) => match rights.judge(&fd) {
+                    Ok(visitor) => place(fd, visitor),
+                    Err(end) => {
+                        inner.count(Counts { connections_refused: 1, ..Counts::default() });
+                        (inner.on_end)(&end);
+                    }
+                },
                 Some(Err(error)) => match rustix::io::Errno::from_io_error(&error) {
                     Some(rustix::io::Errno::CONNABORTED | rustix::io::Errno::INTR) => {}
                     Some(
@@ -226,11 +240,11 @@ impl Server {
     }
 
     /// Serves one connection, in a task of its own, when there is room for it.
-    pub fn connect(&self, fd: OwnedFd) {
+    pub fn connect(&self, fd: OwnedFd, visitor: Visitor) {
         let inner = &self.inner;
         inner.count(Counts { connections_accepted: 1, ..Counts::default() });
         if inner.find_room() {
-            return self.admit(fd);
+            return self.admit(fd, visitor);
         }
         let refused = Counts { connections_refused: 1, connections_ended: 1, ..Counts::default() };
         if inner.waiting.get() >= MOST_WAITING {
@@ -245,7 +259,7 @@ impl Server {
                 inner.handle.sleep(inner.bounds.idle / TRIES).await;
                 if inner.find_room() {
                     inner.waiting.set(inner.waiting.get() - 1);
-                    return server.admit(fd);
+                    return server.admit(fd, visitor);
                 }
             }
             inner.count(refused);
@@ -261,16 +275,18 @@ impl Server {
     }
 
     /// Serves one connection, for which there is room.
-    fn admit(&self, fd: OwnedFd) {
+    fn admit(&self, fd: OwnedFd, Visitor { user, read_only }: Visitor) {
         let inner = &self.inner;
         inner.open.set(inner.open.get() + 1);
         // What is asked of the socket has no method of its own for any descriptor.
         let socket = TcpStream::from(fd);
-        let peer = socket.peer_addr().ok().map(|peer| network(peer.ip()));
+        let machine = socket.peer_addr().ok().map(|peer| Peer::Machine(network(peer.ip())));
         let lock = inner.lock.get().cloned();
-        let required = lock.as_ref().is_some_and(|lock| lock.security.required.at(peer.is_some()));
+        let required =
+            lock.as_ref().is_some_and(|lock| lock.security.required.at(machine.is_some()));
         let fd = OwnedFd::from(socket);
-        let door = Door::new(Policy::default(), inner.bounds.handshake).of(peer);
+        let door = Door::new(Policy::default(), inner.bounds.handshake);
+        let door = door.of(machine.or(user.map(Peer::User))).limited(read_only);
         let door = Rc::new(door.locked(lock, required));
         inner.doors.borrow_mut().push_back(Rc::clone(&door));
         let server = self.clone();
@@ -303,7 +319,7 @@ fn network(address: IpAddr) -> IpAddr {
 /// connections, the client that was idle longest, and at least for `idle`; or the oldest newcomer, when there are
 /// [`NEWCOMERS`], or no client is idle.
 fn first_to_go(doors: &VecDeque<Rc<Door>>, idle: Duration, now: Instant) -> Option<&Rc<Door>> {
-    let mut shares: BTreeMap<Option<IpAddr>, usize> = BTreeMap::new();
+    let mut shares: BTreeMap<Option<Peer>, usize> = BTreeMap::new();
     doors.iter().for_each(|door| *shares.entry(door.peer()).or_default() += 1);
     let share = |door: &Door| shares.get(&door.peer()).copied();
     let (served, newcomers): (Vec<_>, Vec<_>) = doors.iter().partition(|door| door.is_through());
@@ -374,7 +390,7 @@ mod tests {
 
     /// A client at 10.0.0.`peer`, of which nothing has been under way since `since`.
     fn door(peer: u8, since: Option<Instant>, is_through: bool) -> Rc<Door> {
-        let peer = Some(IpAddr::from([10, 0, 0, peer]));
+        let peer = Some(Peer::Machine([10, 0, 0, peer].into()));
         Rc::new(Door::new(Policy::default(), IDLE).of(peer).been(since, is_through))
     }
 

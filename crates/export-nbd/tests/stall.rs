@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use braid_device::Ram;
 use braid_engine::Dev;
-use braid_export_nbd::{Bounds, End, Overlaps, Server};
+use braid_export_nbd::{Bounds, End, Overlaps, Server, Visitor};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Mode};
 
@@ -42,7 +42,7 @@ fn on(mode: Mode) {
         Server::new(&handle, dev, pool, "ram", bounds, &Overlaps::default(), |_| {}).unwrap();
     let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
     let [idle, silent] = pairs.map(|(ours, theirs)| {
-        server.connect(OwnedFd::from(ours));
+        server.connect(OwnedFd::from(ours), Visitor::default());
         theirs
     });
     let clients = std::thread::spawn(move || {
@@ -109,7 +109,7 @@ fn idle_clients_give_way_when_there_is_no_room() {
         let counters = server.counters();
         executor.block_on(async move {
             while !clients.is_finished() {
-                receive.try_iter().for_each(|fd| server.connect(fd));
+                receive.try_iter().for_each(|fd| server.connect(fd, Visitor::default()));
                 handle.sleep(Duration::from_millis(10)).await;
             }
             clients.join().unwrap();

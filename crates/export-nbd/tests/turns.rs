@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use braid_block::{Extent, Io, Limits, Span};
 use braid_engine::{Dev, Device, Pending};
-use braid_export_nbd::{Bounds, Overlaps, Server};
+use braid_export_nbd::{Bounds, Overlaps, Server, Visitor};
 use braid_mem::Pool;
 use braid_nbd::client::encode_request;
 use braid_nbd::protocol::{Command, ReplyStyle};
@@ -64,7 +64,7 @@ fn questions_for_block_status_leave_others_their_turn() {
             .unwrap();
     let clients = [(); 3].map(|()| {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        server.connect(OwnedFd::from(ours));
+        server.connect(OwnedFd::from(ours), Visitor::default());
         std::thread::spawn(move || ask(theirs))
     });
     // Something that can be read at any time: what is answered until this is heard of keeps others waiting.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use braid_block::{Errno, Flags, Io, Limits, Op};
 use braid_engine::{Dev, Device, Offered, Pending};
-use braid_export_nbd::{Bounds, Overlaps, Server};
+use braid_export_nbd::{Bounds, Overlaps, Server, Visitor};
 use braid_mem::Pool;
 use braid_nbd::client::encode_request;
 use braid_nbd::protocol::{Command, ReplyStyle};
@@ -98,7 +98,7 @@ fn serve(
     let server =
         Server::new(handle, offered, pool, "x", Bounds::default(), &overlaps, |_| {}).unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
-    server.connect(OwnedFd::from(ours));
+    server.connect(OwnedFd::from(ours), Visitor::default());
     (server, std::thread::spawn(move || ask(theirs, commands)))
 }
 

@@ -293,6 +293,12 @@ impl Config {
         mail.chain(hooks).chain(programs).collect()
     }
 
+    /// Returns true if receivers are programs of the administrator's, or mails go by sendmail: these may be set-user-ID.
+    pub fn starts_programs(&self) -> bool {
+        let by_sendmail = self.mail.as_ref().is_some_and(|mail| mail.via == Via::Sendmail);
+        by_sendmail || !self.program.is_empty()
+    }
+
     /// The meaning of the configuration, for people.
     pub fn describe(&self) -> String {
         let mut lines = vec![format!("looks at all volumes every {}", self.interval)];

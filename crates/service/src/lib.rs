@@ -27,6 +27,7 @@ macro_rules! verbose {
 
 pub mod beside;
 pub mod cgroup;
+pub mod confine;
 pub mod control;
 pub mod examined;
 pub mod failure;

@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::beside::Beside;
+use crate::confine;
 use crate::failure::{Context, Failure};
 use crate::log;
 use crate::places::Places;
@@ -107,6 +108,8 @@ impl Start {
     /// Does what was started: brings the volume up and serves it to its end.
     fn carry_out(self) -> Result<(), Failure> {
         log::set_verbose(self.verbose);
+        let serves_network = !self.spec.nbd.is_empty();
+        confine::tell(confine::begin_volume(serves_network, self.spec.root_storage));
         self.spec.stack.member_names().iter().for_each(|(name, _)| log::note_path(name));
         if let (Tell::Command, Some(control)) = (&self.tell, &self.spec.control) {
             log::bound(&control.with_extension("log"));
@@ -124,6 +127,7 @@ impl Start {
             if let Some(record) = &self.record {
                 record.store(&Places::from_environment(), &self.spec.name)?;
             }
+            confine::tell(confine::serve_volume(self.spec.root_storage));
             is_ready = true;
             self.tell.ready(ready);
             Ok(())

@@ -68,6 +68,32 @@ pub fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }).map(drop)
 }
 
+/// An instruction of the kernel's packet filters (`struct sock_filter`): code, jumps if true and if false, operand.
+pub type Instruction = (u16, u8, u8, u32);
+
+/// Has a filter judge the system calls of all threads of this process, and of the programs that it starts. Mitigations
+/// of the processor's faults stay as they are (`SECCOMP_FILTER_FLAG_SPEC_ALLOW`).
+///
+/// # Errors
+/// `EACCES` without `CAP_SYS_ADMIN` where a started program may gain privileges; `EINVAL` for a program that is none, or a
+/// kernel without filters; `EBUSY` where a thread has a filter of its own.
+pub fn filter_calls(program: &[Instruction]) -> io::Result<()> {
+    let mut filter: Vec<libc::sock_filter> =
+        program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+    let invalid = |_| io::Error::from_raw_os_error(libc::EINVAL);
+    let len = u16::try_from(filter.len()).map_err(invalid)?;
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    let flags = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    let operation = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: the kernel copies `len` instructions from a live vector that has as many, and checks them.
+    let thread = unsafe { libc::syscall(libc::SYS_seccomp, operation, flags, &raw const program) };
+    match thread {
+        0 => Ok(()),
+        1.. => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Processor time that this process has used, user and system, in nanoseconds.
 ///
 /// # Errors

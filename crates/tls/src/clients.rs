@@ -17,6 +17,16 @@ pub enum Access {
 impl Access {
     const WORDS: [(&str, Access); 3] =
         [("none", Access::None), ("read", Access::Read), ("write", Access::Write)];
+
+    /// Returns the rights that `word` names: `none`, `read` or `write`.
+    pub fn of_word(word: &str) -> Option<Access> {
+        Access::WORDS.iter().find(|(known, _)| *known == word).map(|(_, access)| *access)
+    }
+
+    /// Returns the word for them.
+    pub fn word(self) -> &'static str {
+        Access::WORDS.iter().find(|(_, access)| *access == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// A name and its rights: `NAME`, `NAME=none`, `NAME=read` or `NAME=write`, which is meant without a word. The name `*`
@@ -42,7 +52,7 @@ impl FromStr for Client {
     fn from_str(text: &str) -> Result<Client, ClientError> {
         let error = || ClientError { text: text.to_owned() };
         let (name, word) = text.split_once('=').unwrap_or((text, "write"));
-        let access = Access::WORDS.iter().find(|(known, _)| *known == word).ok_or_else(error)?.1;
+        let access = Access::of_word(word).ok_or_else(error)?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if name != "*" && (name.is_empty() || !name.bytes().all(is_name)) {
             return Err(error());
@@ -67,8 +77,7 @@ impl From<Client> for String {
 
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = Access::WORDS.iter().find(|(_, access)| *access == self.access);
-        write!(f, "{}={}", self.name, word.map_or("", |(word, _)| word))
+        write!(f, "{}={}", self.name, self.access.word())
     }
 }
 

@@ -6,6 +6,7 @@ use braid_monitor::{Config, Monitor, MonitorError, Wake};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli;
+use braid_service::confine;
 use braid_service::control::MONITOR;
 use braid_service::failure::{Context, Failure};
 use braid_service::places::Places;
@@ -29,6 +30,7 @@ pub(super) fn monitor(options: &cli::Monitor) -> Result<ExitCode, Failure> {
         print!("{origin}:\n{}", config.describe());
         return Ok(ExitCode::SUCCESS);
     }
+    confine::tell(confine::monitor(config.starts_programs()));
     if options.test {
         return test(&monitor);
     }

@@ -330,6 +330,9 @@ fn export_lines(export: &ExportStatus) -> Vec<(&str, String)> {
         return vec![("device", format!("{link}{address} (by {kind}{over})"))];
     }
     let mut lines: Vec<_> = export.uris.iter().map(|uri| (kind.as_str(), uri.clone())).collect();
+    if !export.users.is_empty() {
+        lines.push(("users", export.users.join(", ")));
+    }
     lines.extend(export.tls.as_ref().map(|tls| ("tls", tls.in_words())));
     lines.push((
         "clients",

@@ -10,6 +10,7 @@ use braid_shell::shell_path;
 use braid_web::{Bound, Config, Listen, ListenError, Tls, Token, TokenFile, serve};
 
 use crate::cli::{Web, WebCommand};
+use braid_service::confine;
 use braid_service::control::EVENTS;
 use braid_service::failure::{Context, Failure};
 use braid_service::places::Places;
@@ -34,6 +35,7 @@ pub(super) fn web(web: &Web) -> Result<(), Failure> {
         Listen::Tcp(_) => Some(token(web, &places)?),
         Listen::Unix(_) => None,
     };
+    confine::tell(confine::web());
     let program = std::env::current_exe().context("cannot find this program")?;
     let secret = token.clone();
     let files = web.tls_cert.clone().zip(web.tls_key.clone());

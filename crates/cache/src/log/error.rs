@@ -20,8 +20,8 @@ pub enum LogError {
     Damaged(Rejection),
     /// A durable record is damaged.
     #[error(
-        "{} flushed records from byte {} on are damaged: the {} bytes there are not what was written; it holds {} \
-         bytes that the origin does not have", .0.records, .0.offset, .0.len, .0.bytes
+        "the flushed record at byte {} is damaged: its {} bytes are not what was written; {} at stake, and the log holds \
+         {} bytes that the origin does not have", .0.offset, .0.len, at_stake(.0.records), .0.bytes
     )]
     Rotten(Rot),
     /// The log of another cache.
@@ -58,10 +58,17 @@ pub struct Rot {
     pub offset: u64,
     /// Its length in bytes, as far as its header tells.
     pub len: u64,
-    /// Number of durable records from this one on.
+    /// Number of durable records from this one on, which a start without this log gives up.
     pub records: u64,
     /// Bytes of data in all known records, which the origin may lack.
     pub bytes: u64,
+}
+
+fn at_stake(records: u64) -> String {
+    match records {
+        1 => "it is".to_owned(),
+        records => format!("{records} flushed records, this one and those after it, are"),
+    }
 }
 
 fn not_drained(bytes: u64) -> String {

@@ -254,10 +254,10 @@ fn lost_of(status: &Status) -> Vec<(u64, u64)> {
     status.lost.iter().map(|span| (span.offset.get(), span.len)).collect()
 }
 
-/// Members of old that were found when the array was assembled, and are no members again.
+/// Members of old that were found when the array was assembled, or since, and are no members again.
 fn left_out_of(md: &MdArray, members: &[ArrayMember]) -> Vec<LeftOutStatus> {
-    let is_away = |one: &&LeftOutStatus| members.iter().all(|there| there.member != one.member);
-    md.left_out.iter().filter(is_away).cloned().collect()
+    let is_away = |one: &LeftOutStatus| members.iter().all(|there| there.member != one.member);
+    md.left_out_now().into_iter().filter(is_away).collect()
 }
 
 fn full_name(superblock: &Superblock) -> Option<String> {

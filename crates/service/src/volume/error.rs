@@ -93,22 +93,7 @@ impl RunError {
             RunError::NotReady(failure) => failure.clone(),
             RunError::Address(_) => Failure::usage(self),
             RunError::Tls(refusal) => refusal.failure(),
-            RunError::Listen(ListenError::NotLoopback { .. }) => Failure::refused(self).next(
-                "--tls-certificates DIR (docs/exports.md has the commands that make them); or an address of \
-                 127.0.0.1, or unix:PATH; or --insecure, which protects nothing",
-            ),
-            // A unit without network, or a machine without IPv6.
-            RunError::Listen(ListenError::Failed { source, .. })
-                if source.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) =>
-            {
-                Failure::failed(self).next(
-                    "another address for --nbd; or, for a service, `systemctl daemon-reload`: the unit of a \
-                     volume has the network if NAME.toml names an address of TCP by then",
-                )
-            }
-            RunError::Listen(ListenError::Failed { .. }) => {
-                Failure::failed(self).next("another address for --nbd")
-            }
+            RunError::Listen(why) => self.listen_failure(why),
             RunError::NameTaken { name } => {
                 refused(ErrorCode::AlreadyUp).next(format_args!("`braid status {name}`"))
             }
@@ -141,11 +126,44 @@ impl RunError {
             RunError::Trace { .. } => {
                 Failure::failed(self).next("a file for --trace in a folder that is there")
             }
-            RunError::Listen(ListenError::Occupied { .. })
-            | RunError::Export(_)
+            RunError::Export(_)
             | RunError::NoUring(_)
             | RunError::System { .. }
             | RunError::Lost(_) => Failure::failed(self),
+        }
+    }
+
+    fn listen_failure(&self, why: &ListenError) -> Failure {
+        match why {
+            ListenError::NotLoopback { .. } => Failure::refused(self).next(
+                "--tls-certificates DIR (docs/exports.md has the commands that make them); or an address of \
+                 127.0.0.1, or unix:PATH; or --insecure, which protects nothing",
+            ),
+            // A unit without network, or a machine without IPv6.
+            ListenError::Failed { source, .. }
+                if source.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) =>
+            {
+                Failure::failed(self).next(
+                    "another address for --nbd; or, for a service, `systemctl daemon-reload`: the unit of a \
+                     volume has the network if NAME.toml names an address of TCP by then",
+                )
+            }
+            ListenError::NoUser { .. } => {
+                Failure::usage(self).next("`getent passwd` lists the users; a number is a user's ID")
+            }
+            ListenError::Unreachable { folder, .. } => {
+                Failure::refused(self).next(format_args!(
+                    "a folder that these users may enter, and only root may write (docs/exports.md); or chmod go+x {}",
+                    braid_shell::shell_path(folder)
+                ))
+            }
+            ListenError::Replaceable { folder, .. } => Failure::refused(self)
+                .next(format_args!(
+                    "a folder that only root may write; or chmod o-w {}",
+                    braid_shell::shell_path(folder)
+                )),
+            ListenError::Failed { .. } => Failure::failed(self).next("another address for --nbd"),
+            ListenError::Occupied { .. } => Failure::failed(self),
         }
     }
 

@@ -76,6 +76,8 @@ pub struct MdArray {
     pub warnings: Vec<Warning>,
     /// Members of old that are there, and take no part.
     pub left_out: Vec<LeftOutStatus>,
+    /// Members of old that an operator wanted back, and that no bitmap brings back.
+    to_fill: Mutex<BTreeSet<String>>,
     /// The members that the stack names, and those that came since, wherever they are.
     named: Mutex<BTreeSet<String>>,
     /// The freshest superblock.
@@ -132,6 +134,7 @@ impl MdArray {
                 members.iter().filter_map(admission::path_of).map(|one| label(&one)).collect(),
             ),
             left_out: assembled.left_out.iter().map(left_out).collect(),
+            to_fill: Mutex::default(),
             superblock: assembled.superblock.clone(),
             log: assembled.log,
             is_changed: assembled.is_changed,
@@ -153,6 +156,19 @@ impl MdArray {
         let named = self.named();
         let mut paths = members.iter().filter_map(admission::path_of);
         paths.any(|path| named.contains(&path.display().to_string()))
+    }
+
+    /// Notes that the member of old called `label` is filled whole if it comes again.
+    pub(super) fn note_to_fill(&self, label: String) {
+        self.to_fill.lock().unwrap_or_else(PoisonError::into_inner).insert(label);
+    }
+
+    /// Returns the members of old that were left out at the start, and those that no bitmap brings back.
+    pub(super) fn left_out_now(&self) -> Vec<LeftOutStatus> {
+        let to_fill = self.to_fill.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = self.left_out.iter().filter(|one| !to_fill.contains(&one.member));
+        let filled = |member: &String| LeftOutStatus { member: member.clone(), by_bitmap: false };
+        to_fill.iter().map(filled).chain(others.cloned()).collect()
     }
 
     /// The members that it was ever to have, wherever they are.

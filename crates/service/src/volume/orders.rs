@@ -115,7 +115,12 @@ impl Orders<'_> {
     /// name it.
     fn take_in(&self, array: &MdArray, path: &Path, force: bool, taking: Taking) -> Answer {
         let newcomer = Arc::new(Newcomer::open(array, path, force)?);
-        members::check(array, self.remote, &newcomer, &taking)?;
+        let checked = members::check(array, self.remote, &newcomer, &taking);
+        checked.inspect_err(|failure| {
+            if failure.code == ErrorCode::NotByBitmap {
+                array.note_to_fill(newcomer.label());
+            }
+        })?;
         self.remote.begin()?;
         let _turn = self.recorded.turn();
         let listed = self.recorded.list(array, path)?;

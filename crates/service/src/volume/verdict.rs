@@ -208,7 +208,8 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
     }
     let add = format!("`braid member add {volume} DEVICE{which}`");
     // Of another device, or without a bitmap, nothing says what it lacks.
-    let again = match array.bitmap_chunk_bytes {
+    let comes_back = array.left_out.iter().all(|one| one.by_bitmap);
+    let again = match array.bitmap_chunk_bytes.filter(|_| comes_back) {
         Some(_) => {
             format!("; the member that was removed: `braid member re-add {volume} DEVICE{which}`")
         }
@@ -341,7 +342,7 @@ fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Optio
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ArrayStatus, Serving, Verdict, judge};
+    use super::{ArrayStatus, LeftOutStatus, Serving, Verdict, judge};
 
     fn raid5(in_sync: [bool; 3], resync_from_bytes: Option<u64>) -> ArrayStatus {
         let array = json!({
@@ -376,6 +377,27 @@ mod tests {
         assert_eq!(next(None), add);
         let again = "the member that was removed: `braid member re-add home DEVICE`";
         assert_eq!(next(Some(65536)), format!("{add}; {again}"));
+    }
+
+    #[test]
+    fn a_member_that_no_bitmap_brings_back_is_added_anew() {
+        let next = |left_out: &[(&str, bool)]| {
+            let one = |&(member, by_bitmap): &(&str, bool)| LeftOutStatus {
+                member: member.to_owned(),
+                by_bitmap,
+            };
+            let left_out = left_out.iter().map(one).collect();
+            let bitmap_chunk_bytes = Some(65536);
+            let array =
+                ArrayStatus { bitmap_chunk_bytes, left_out, ..raid5([true, true, false], None) };
+            judge("home", &[], &[array], &[], Serving::Answers).next.unwrap_or_default()
+        };
+        assert_eq!(next(&[("b", true)]), "`braid member re-add home b` brings it up to date");
+        assert_eq!(next(&[("b", false)]), "`braid member add home b` brings it up to date");
+        assert_eq!(
+            next(&[("b", false), ("c", true)]),
+            "`braid member add home b` brings it up to date"
+        );
     }
 
     #[test]

@@ -226,6 +226,7 @@ impl Export for Fuse {
             link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             mount: facts.map(|facts| text(&facts.mount)),
             transport: facts.map(|facts| name_of(facts.transport).to_owned()),
+            users: Vec::new(),
             tls: None,
             connections: 0,
             counts: self.counts.read(),

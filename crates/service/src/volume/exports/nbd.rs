@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use braid_device::Tally;
 use braid_export_nbd::{
-    Address, Bounds, Counters, Counts, End, Listener, Overlaps, Protection, Security, Server,
+    Address, Bounds, Counters, Counts, End, Listener, Overlaps, Protection, Rights, Security,
+    Server, Visitor,
 };
 use braid_uring::{Fd, Handle, Remote};
 
@@ -27,6 +28,8 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left: |_, _| Ok(None), takes
 struct Nbd {
     listeners: Mutex<Vec<Listener>>,
     uris: Vec<String>,
+    /// Rights of listed users.
+    users: Vec<String>,
     /// TLS, if it is used.
     security: Option<Security>,
     /// The servers, one for each shard.
@@ -51,9 +54,10 @@ fn prepare(spec: &Spec, warnings: &mut Vec<Warning>) -> Prepared {
     let risks = addresses().filter_map(|one| one.risk(spec.read_only, protection(one)));
     warnings.extend(risks.map(Warning::lasting));
     let uris = addresses().map(|one| one.uri(protection(one))).collect();
+    let users = addresses().flat_map(Address::users).collect();
     let (counters, asked) = (OnceLock::new(), Tally::default());
     let listeners = Mutex::new(listeners);
-    Ok(Some(Box::new(Nbd { listeners, uris, security, counters, asked })))
+    Ok(Some(Box::new(Nbd { listeners, uris, users, security, counters, asked })))
 }
 
 impl Nbd {
@@ -105,7 +109,8 @@ impl Export for Nbd {
         for listener in &*self.listeners.lock().unwrap_or_else(PoisonError::into_inner) {
             let fd = listener.try_clone_fd().map_err(system("cannot accept connections"))?;
             let places = Arc::clone(&places);
-            on.shards[0].call(move |handle, local| accept(handle, local, fd, places));
+            let rights = listener.rights().clone();
+            on.shards[0].call(move |handle, local| accept(handle, local, (fd, rights), places));
         }
         Ok(Vec::new())
     }
@@ -119,6 +124,7 @@ impl Export for Nbd {
             link: None,
             mount: None,
             transport: None,
+            users: self.users.clone(),
             tls: self.security.as_ref().map(crate::volume::tls::status_of),
             connections: counts.connections(),
             counts,
@@ -202,39 +208,44 @@ impl Place {
     /// Connections that it has, or is about to have.
     fn load(&self) -> u64 {
         let counts = self.counters.read();
-        let gone = counts.connections_ended + counts.connections_refused;
-        self.given.load(Ordering::Relaxed).saturating_sub(gone)
+        // The refused have ended, too; users without rights were not given.
+        self.given.load(Ordering::Relaxed).saturating_sub(counts.connections_ended)
     }
 }
 
 /// Accepts connections on `listener` and deals each out to the shard with the fewest; of equal ones to the first, on
 /// which arrays with redundancy live.
-fn accept(handle: &Handle, local: &Local, listener: OwnedFd, places: Arc<[Place]>) {
+fn accept(
+    handle: &Handle,
+    local: &Local,
+    (listener, rights): (OwnedFd, Rights),
+    places: Arc<[Place]>,
+) {
     let Some(server) = local.sides.get::<Server>() else { return };
     let listener = Fd::new(listener);
     handle.spawn(async move {
-        let place = |fd: OwnedFd| {
+        let place = |fd: OwnedFd, visitor: Visitor| {
             let loads = places.iter().map(Place::load).enumerate();
             let index = loads.min_by_key(|(_, load)| *load).map_or(0, |(index, _)| index);
             places[index].given.fetch_add(1, Ordering::Relaxed);
             let all = Arc::clone(&places);
             call(&places[index].remote, move |_, local| match local.following.first() {
-                None => connect(local, fd),
+                None => connect(local, fd, visitor),
                 Some(first) => {
                     all[index].given.fetch_sub(1, Ordering::Relaxed);
                     all[0].given.fetch_add(1, Ordering::Relaxed);
-                    call(&first, move |_, local| connect(local, fd));
+                    call(&first, move |_, local| connect(local, fd, visitor));
                 }
             });
         };
-        if let Err(error) = server.accept(&listener, place).await {
+        if let Err(error) = server.accept(&listener, &rights, place).await {
             eprintln!("nbd: no more connections are accepted: {error}");
         }
     });
 }
 
-fn connect(local: &Local, fd: OwnedFd) {
+fn connect(local: &Local, fd: OwnedFd, visitor: Visitor) {
     if let Some(server) = local.sides.get::<Server>() {
-        server.connect(fd);
+        server.connect(fd, visitor);
     }
 }

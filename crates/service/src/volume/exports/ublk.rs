@@ -316,6 +316,7 @@ impl Export for Ublk {
             link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             mount: None,
             transport: None,
+            users: Vec::new(),
             tls: None,
             connections: 0,
             counts: counts.fold(Counts::default(), |sum, queue| sum.plus(queue.read())),

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use braid_device::Tally;
-use braid_export_nbd::{Address, Listener};
+use braid_export_nbd::{Address, Listener, Users};
 use braid_export_vhost::{Counters, Counts, End, Export as Disk, ForServer, OnShard, Server};
 use braid_uring::Remote;
 
@@ -40,7 +40,7 @@ struct Served {
 fn prepare(spec: &Spec, _: &mut Vec<Warning>) -> Prepared {
     let Some(path) = &spec.vhost else { return Ok(None) };
     // Open to its owner alone.
-    let listener = Address::Unix(path.clone()).listen(false)?;
+    let listener = Address::Unix(path.clone(), Users::default()).listen(false)?;
     let path = path.display().to_string();
     let listener = Mutex::new(Some(listener));
     let (served, asked) = (OnceLock::new(), Tally::default());
@@ -115,6 +115,7 @@ impl Export for Vhost {
             link: None,
             mount: None,
             transport: None,
+            users: Vec::new(),
             tls: None,
             connections: counts.connections(),
             counts,
