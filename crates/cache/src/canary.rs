@@ -70,4 +70,4 @@ impl Canary {
     ];
 }
 
-braid_engine::plantable!(Canary);
+braid_canary::plantable!(Canary);

@@ -21,6 +21,7 @@
 //! tmpfs takes no write that must not wait (`RWF_NOWAIT`), so io_uring hands each one to another thread, which costs more
 //! than the write. It copies to memory, as a RAM disk does, and nothing there is ever durable.
 
+mod durable;
 mod extents;
 mod opening;
 
@@ -39,8 +40,11 @@ use braid_mem::Pool;
 use braid_uring::{Failures, Fd, Handle};
 use rustix::fs::{FallocateFlags, OFlags};
 
+use durable::Durable;
 pub use opening::Access;
 use opening::{limits_of, open_direct};
+
+use crate::canary::Canary;
 
 /// `f_type` of FUSE file systems, from `linux/magic.h`.
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
@@ -87,7 +91,8 @@ impl File {
             return Err(io::Error::other("it is neither a regular file nor a block device"));
         }
         let (file, direct) = open_direct(path, access, block_device)?;
-        if access == Access::Exclusive && !block_device {
+        let is_lockable = !block_device && !Canary::NotLocked.is_planted();
+        if access == Access::Exclusive && is_lockable {
             rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
         }
         let (limits, exact) = limits_of(&file, access, block_device, direct)?;
@@ -126,8 +131,10 @@ impl File {
         let available = window.len.checked_sub(offset).ok_or(io::ErrorKind::InvalidInput)?;
         let wanted = length.unwrap_or(available);
         let block = u64::from(limits.logical_block);
-        let window = Span::new(window.offset + offset, wanted / block * block);
-        if window.is_empty() || wanted > available || !offset.is_multiple_of(block) {
+        let start = if Canary::PartAtStart.is_planted() { 0 } else { window.offset + offset };
+        let window = Span::new(start, wanted / block * block);
+        let is_inside = wanted <= available || Canary::PartBeyondEnd.is_planted();
+        if window.is_empty() || !is_inside || !offset.is_multiple_of(block) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         limits.size = window.len;
@@ -287,13 +294,14 @@ impl Device for FileDevice {
     fn start(&self, io: Io) -> Pending {
         let inner = &self.inner;
         let offset = inner.shared.window.offset + io.span.offset;
+        let durable = Durable::of(io.op, io.flags, inner.shared.is_on_fuse);
         match io.op {
             Op::Read => inner.handle.read_at(&inner.fd, offset, io.payload),
             Op::Write if inner.shared.is_on_tmpfs => {
                 let result = inner.write_now(offset, &io.payload);
                 Pending::ready(Completion { result, payload: io.payload })
             }
-            Op::Write if io.flags.contains(Flags::FUA) && inner.shared.is_on_fuse => {
+            Op::Write if durable == Durable::Synced => {
                 let inner = Rc::clone(inner);
                 Pending::task(async move {
                     let write = inner.handle.write_at(&inner.fd, offset, io.payload, false);
@@ -305,7 +313,7 @@ impl Device for FileDevice {
                 })
             }
             Op::Write => {
-                let durable = io.flags.contains(Flags::FUA);
+                let durable = durable == Durable::Written;
                 inner.handle.write_at(&inner.fd, offset, io.payload, durable)
             }
             Op::Flush => inner.handle.sync(&inner.fd),
@@ -318,7 +326,7 @@ impl Device for FileDevice {
                         _ => inner.write_zeroes(span, io.flags).await,
                     };
                     let result = match result {
-                        Ok(()) if io.flags.contains(Flags::FUA) => {
+                        Ok(()) if durable == Durable::Synced => {
                             inner.handle.sync(&inner.fd).await.result
                         }
                         result => result,
@@ -453,6 +461,21 @@ mod tests {
         drop(file);
         let locked = File::open(&path, Access::Exclusive, 0, None).expect_err("the part is open");
         assert_eq!(locked.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_part_lies_in_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.img");
+        std::fs::write(&path, [0; 16 << 10]).expect("a file");
+        let file = File::open(&path, Access::Exclusive, 4096, Some(8192)).expect("a part");
+        assert_eq!(file.part(4096, None).expect("its second half").size(), 4096);
+        for (offset, length) in
+            [(4096, Some(8192)), (0, Some(8704)), (8192, None), (8704, Some(512)), (100, None)]
+        {
+            let refused = file.part(offset, length).expect_err("no part of it").kind();
+            assert_eq!(refused, io::ErrorKind::InvalidInput, "{length:?} from {offset}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Deliberately absent: whether a path may be used at all (`braid-probe` answers that before
 //! anything is opened), and errors that are not the device's own.
 
+pub mod canary;
 mod file;
 mod follow;
 mod metered;

@@ -226,3 +226,8 @@ fn whoever_is_slow_to_ask_gets_what_the_medium_answered() {
         assert_eq!(world.tally.read().timeouts, 0);
     });
 }
+
+#[test]
+fn planted_faults_are_found() {
+    braid_canary::hunt(braid_device::canary::Canary::ALL, file!());
+}

@@ -132,37 +132,26 @@ impl Canary {
 /// True if this build can plant faults. A release build cannot.
 pub const ARE_THERE: bool = cfg!(feature = "canary");
 
-/// Implements planting for a type of faults: in the crate that has the type, if the crate's feature `canary` is
-/// set.
-#[macro_export]
-macro_rules! plantable {
-    ($canary:ty) => {
-        impl $canary {
-            /// Returns true if this fault is planted in this thread.
-            #[cfg(feature = "canary")]
-            pub fn is_planted(self) -> bool {
-                PLANTED.get() == Some(self)
-            }
+braid_canary::plantable!(Canary);
 
-            /// Returns false: without the feature no fault is planted.
-            #[cfg(not(feature = "canary"))]
-            #[inline(always)]
-            pub const fn is_planted(self) -> bool {
-                false
-            }
-        }
+braid_canary::faults!(
+    "engine",
+    OfferedCanary {
+        /// Clients may write to a locked volume.
+        LockNotTold: "src/offered.rs::it_is_quiet_when_all_that_were_let_through_are_answered",
+        /// A write that was let through has no permit.
+        NoPermit: "src/offered.rs::it_is_quiet_when_all_that_were_let_through_are_answered",
+        /// A wait for earlier writes leaves out those before the exchange before.
+        ErasApart: "src/offered.rs::earlier_writes_are_those_of_all_eras_before",
+        /// A device that is offered later is offered without the one that an export has put in front.
+        FrontForgotten: "src/offered.rs::an_export_sees_what_is_offered_later_through_its_own_front",
+    }
+);
 
-        #[cfg(feature = "canary")]
-        thread_local! {
-            static PLANTED: std::cell::Cell<Option<$canary>> = const { std::cell::Cell::new(None) };
-        }
-
-        /// Plants a fault in this thread; `None` removes it.
-        #[cfg(feature = "canary")]
-        pub fn plant(canary: Option<$canary>) {
-            PLANTED.set(canary);
-        }
-    };
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn planted_faults_are_found() {
+        braid_canary::hunt(super::OfferedCanary::ALL, file!());
+    }
 }
-
-plantable!(Canary);

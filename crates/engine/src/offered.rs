@@ -21,6 +21,7 @@ use std::rc::Rc;
 use braid_block::Limits;
 
 use crate::Dev;
+use crate::canary::OfferedCanary;
 
 /// The device that the exports of one shard offer. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -76,8 +77,8 @@ impl Offered {
     pub fn dev(&self) -> Dev {
         let dev = self.inner.dev.borrow().clone();
         match &self.front {
-            Some(front) => front(dev),
-            None => dev,
+            Some(front) if !OfferedCanary::FrontForgotten.is_planted() => front(dev),
+            _ => dev,
         }
     }
 
@@ -90,7 +91,8 @@ impl Offered {
     /// Returns the limits for clients now: a locked device is read-only.
     pub fn limits(&self) -> Limits {
         let limits = *self.inner.dev.borrow().limits();
-        Limits { read_only: limits.read_only || self.is_locked(), ..limits }
+        let is_locked = self.is_locked() && !OfferedCanary::LockNotTold.is_planted();
+        Limits { read_only: limits.read_only || is_locked, ..limits }
     }
 
     /// Offers `dev` from now on, which has the contents of the previous device. Requests in flight complete on
@@ -100,8 +102,10 @@ impl Offered {
         self.inner.changes.set(self.inner.changes.get() + 1);
         let next = Rc::<Era>::default();
         let era = self.inner.era.replace(Rc::clone(&next));
-        // The era is new, and so has no successor.
-        let _ = era.next.set(next);
+        if !OfferedCanary::ErasApart.is_planted() {
+            // The era is new, and so has no successor.
+            let _ = era.next.set(next);
+        }
         Earlier { era }
     }
 
@@ -126,6 +130,9 @@ impl Offered {
     /// Returns a permit for a write that is let through.
     #[inline]
     pub fn permit(&self) -> WritePermit {
+        if OfferedCanary::NoPermit.is_planted() {
+            return WritePermit { _era: Rc::default() };
+        }
         WritePermit { _era: Rc::clone(&self.inner.era.borrow()) }
     }
 

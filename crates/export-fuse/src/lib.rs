@@ -30,6 +30,7 @@
 //! Deliberately absent: a general file system, and the page cache.
 
 mod attach;
+pub mod canary;
 pub mod fuzz;
 mod mount;
 mod mountinfo;

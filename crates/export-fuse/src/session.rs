@@ -23,6 +23,7 @@
 
 use braid_block::{Errno, Flags, Limits, Span};
 
+use crate::canary::Canary;
 use crate::protocol::{
     Attributes, DirectoryEntry, FileSystemSize, InitReply, MAJOR, MAX_DATA, Malformed, O_DSYNC,
     OLDEST_MINOR, Operation, ROOT_NODE, Reply, Request, falloc, init, open, seek,
@@ -106,7 +107,9 @@ impl Session {
         let answer = match request.operation {
             Operation::Read { offset, size } => self.read(node, offset, size),
             Operation::Write { offset, size, flags } => self.write(node, offset, size, flags),
-            Operation::Fsync if node == VOLUME_NODE => Ok(Answer::Flush),
+            Operation::Fsync if node == VOLUME_NODE && !Canary::FsyncIsNothing.is_planted() => {
+                Ok(Answer::Flush)
+            }
             Operation::Fallocate { offset, len, mode } => self.fallocate(unique, offset, len, mode),
             Operation::Lseek { offset, whence } => self.lseek(offset, whence),
             Operation::Forget => Ok(Answer::Silence),
@@ -229,7 +232,8 @@ impl Session {
             return Err(Errno::INVAL);
         }
         self.check_writable()?;
-        let flags = if flags & O_DSYNC != 0 { Flags::FUA } else { Flags::NONE };
+        let is_durable = flags & O_DSYNC != 0 && !Canary::DsyncLost.is_planted();
+        let flags = if is_durable { Flags::FUA } else { Flags::NONE };
         Ok(Answer::Write(self.check(Span::new(offset, size.into()))?, flags))
     }
 
@@ -241,13 +245,15 @@ impl Session {
         const ZERO: u32 = falloc::ZERO_RANGE;
         self.check_writable()?;
         let inside = Span::new(offset, len).is_within(self.limits.size);
+        let may_punch = self.limits.discard || Canary::HoleWithoutDiscard.is_planted();
         let flags = match mode & !falloc::KEEP_SIZE {
             // What is inside is allocated as far as anybody can tell.
             0 if inside => return Ok(Answer::Reply(Reply::ok(unique))),
             0 => return Err(Errno::NOSPC),
             // Where discards do nothing, zeroes would be written to the members for each. The
             // block layer then sends zeroes itself where it needs them.
-            falloc::PUNCH_HOLE if mode == HOLE && self.limits.discard => Flags::NONE,
+            falloc::PUNCH_HOLE if mode == HOLE && may_punch => Flags::NONE,
+            ZERO if Canary::SpaceGivenUp.is_planted() => Flags::NONE,
             ZERO => Flags::NO_UNMAP,
             _ => return Err(Errno::OPNOTSUPP),
         };
@@ -273,17 +279,16 @@ impl Session {
     }
 
     fn check_writable(&self) -> Result<(), Errno> {
-        if self.limits.read_only { Err(ROFS) } else { Ok(()) }
+        let is_writable = !self.limits.read_only || Canary::ReadOnlyIsWritten.is_planted();
+        if is_writable { Ok(()) } else { Err(ROFS) }
     }
 
     /// `span`, if the device takes it.
     #[inline]
     fn check(&self, span: Span) -> Result<Span, Errno> {
-        if span.is_within(self.limits.size) && span.is_aligned(self.limits.logical_block) {
-            Ok(span)
-        } else {
-            Err(Errno::INVAL)
-        }
+        let is_taken =
+            span.is_within(self.limits.size) && span.is_aligned(self.limits.logical_block);
+        if is_taken || Canary::SpanNotChecked.is_planted() { Ok(span) } else { Err(Errno::INVAL) }
     }
 
     fn attributes(&self, node: u64) -> Result<Attributes, Errno> {

@@ -18,6 +18,7 @@
 //!
 //! Absent on purpose: what the protocol's bytes mean; arrays; certificates (`braid-tls`).
 
+pub mod canary;
 pub mod fuzz;
 
 mod address;

@@ -44,6 +44,7 @@ use braid_nbd::protocol::{self, CheckedRequest, Command, ExportInfo, Negotiated,
 
 use self::blocks::Blocks;
 use self::write::{Admitted, Write};
+use crate::canary::Canary;
 use crate::counters::{Counters, Counts};
 use crate::end::End;
 use crate::outbox::Outbox;
@@ -262,7 +263,9 @@ impl<S: Stream> Session<S> {
                 self.counts.read_bytes += u64::from(length);
                 self.start(request, None, Io::read(blocks.span.offset, payload));
             }
-            Command::Write { length, .. } if self.parts.offered.is_locked() => {
+            Command::Write { length, .. }
+                if self.parts.offered.is_locked() && !Canary::LockedIsWritten.is_planted() =>
+            {
                 self.refuse_locked(request, length);
             }
             Command::Write { offset, length, fua } => {
@@ -385,5 +388,5 @@ fn data_bytes(command: &Command) -> u64 {
 }
 
 fn fua_flag(fua: bool) -> Flags {
-    if fua { Flags::FUA } else { Flags::NONE }
+    if fua && !Canary::FuaLost.is_planted() { Flags::FUA } else { Flags::NONE }
 }

@@ -150,3 +150,37 @@ fn a_write_in_parts_fails_if_one_of_them_does() {
     assert_eq!(errors, [EIO, 0]);
     assert!(device.0.get() > 4, "{} parts of two writes", device.0.get());
 }
+
+/// It is locked when the client is there: the client was not told that the export is read-only.
+#[test]
+fn nothing_modifies_a_locked_volume() {
+    const EPERM: u32 = 1;
+    let executor = Executor::new(Config::default()).unwrap();
+    let handle = executor.handle();
+    let (asked, is_released) = Default::default();
+    let slow = Slow { handle: handle.clone(), asked, is_released };
+    let offered = Offered::from(Dev::new(slow.clone()));
+    let (fua, no_hole, fast_zero) = (false, false, false);
+    let mut commands = vec![Command::Flush, Command::Trim { offset: 0, length: 4096, fua }];
+    for (offset, length) in [(0, 4096), (100, 50)] {
+        commands.push(Command::Write { offset, length, fua });
+        let length = length.into();
+        commands.push(Command::WriteZeroes { offset, length, fua, no_hole, fast_zero });
+    }
+    let (_server, client) = serve(&handle, &offered, commands);
+    let errors = executor.block_on(async move {
+        wait(&handle, || slow.asked.borrow().is_some()).await;
+        assert_eq!(slow.asked.take(), Some((Op::Flush, Flags::NONE)));
+        offered.set_locked(true);
+        slow.is_released.set(true);
+        wait(&handle, || slow.asked.borrow().is_some() || client.is_finished()).await;
+        assert_eq!(slow.asked.take(), None, "it reached the volume");
+        client.join().unwrap()
+    });
+    assert_eq!(errors, [0, EPERM, EPERM, EPERM, EPERM, EPERM]);
+}
+
+#[test]
+fn planted_faults_are_found() {
+    braid_canary::hunt(braid_export_nbd::canary::Canary::ALL, file!());
+}

@@ -23,6 +23,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 
+use crate::canary::Canary;
 use crate::memory::{Area, MemoryFault, Unreachable};
 use crate::ring::MOST_DESCRIPTORS;
 
@@ -156,7 +157,7 @@ impl Inflight {
         }
         if self.area.load(INDEX, Ordering::Acquire)? != used {
             let last = self.area.load(LAST, Ordering::Relaxed)?;
-            if last < self.size {
+            if last < self.size && !Canary::AnsweredIsRepeated.is_planted() {
                 self.area.write(Self::entry(last), &[0])?;
             }
             self.area.store(INDEX, used, Ordering::Release)?;
@@ -168,7 +169,9 @@ impl Inflight {
                 heads.push((u64::from_le_bytes(self.area.read(Self::entry(head) + 8)?), head));
             }
         }
-        heads.sort_unstable();
+        if !Canary::OrderLost.is_planted() {
+            heads.sort_unstable();
+        }
         self.counter = heads.last().map_or(0, |(counter, _)| counter.wrapping_add(1));
         Ok(heads.into_iter().map(|(_, head)| head).collect())
     }

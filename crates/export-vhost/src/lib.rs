@@ -19,6 +19,7 @@
 //!
 //! Absent on purpose: arrays; packed queues, migration of a running guest, and polling of queues.
 
+pub mod canary;
 pub mod fuzz;
 
 mod config;

@@ -28,6 +28,7 @@ use braid_mem::Pool;
 use braid_status::{ExportCounts, Shared};
 use braid_uring::{Fd, Handle, Interest};
 
+use crate::canary::Canary;
 use crate::data::{copy_back, copy_out, payload};
 use crate::end::QueueFault;
 use crate::inflight::Inflight;
@@ -292,7 +293,8 @@ impl Queue {
 
     /// Starts a request; pending, and then it waits here, if there is no memory for its data.
     fn begin(&mut self, mut taken: Taken, cx: &mut Context<'_>) -> Result<Poll<()>, QueueFault> {
-        let durable = if self.setup.is_write_through { Flags::FUA } else { Flags::NONE };
+        let is_durable = self.setup.is_write_through && !Canary::WriteThroughLost.is_planted();
+        let durable = if is_durable { Flags::FUA } else { Flags::NONE };
         let is_modifying = match taken.command {
             Command::Write(_) | Command::Discard(_) | Command::Zeroes { .. } => true,
             Command::Read(_) | Command::Flush | Command::Id => false,
@@ -318,6 +320,7 @@ impl Queue {
             Command::Flush => Io::flush(),
             Command::Discard(span) => Io::discard(span, durable),
             Command::Zeroes { span, may_unmap } => {
+                let may_unmap = may_unmap || Canary::SpaceGivenUp.is_planted();
                 let keep = if may_unmap { Flags::NONE } else { Flags::NO_UNMAP };
                 Io::write_zeroes(span, keep.union(durable))
             }

@@ -19,6 +19,7 @@
 //! `block/badblocks.c`.
 
 use crate::SECTOR;
+use crate::canary::Canary;
 
 /// Entries of the longest log, a page.
 pub const MOST_ENTRIES: usize = 512;
@@ -248,8 +249,9 @@ impl BadBlocks {
         if range.len == 0 {
             return;
         }
-        let first = self.ranges.partition_point(|other| other.end() < range.offset);
-        let after = self.ranges.partition_point(|other| other.offset <= range.end());
+        let apart = u64::from(Canary::BadRangesStayApart.is_planted());
+        let first = self.ranges.partition_point(|other| other.end() < range.offset + apart);
+        let after = self.ranges.partition_point(|other| other.offset + apart <= range.end());
         let touched = &self.ranges[first..after];
         let start = touched.first().map_or(range.offset, |other| other.offset.min(range.offset));
         let end = touched.last().map_or(range.end(), |other| other.end().max(range.end()));

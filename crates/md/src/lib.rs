@@ -23,6 +23,7 @@
 pub mod assembly;
 pub mod bad_blocks;
 pub mod bitmap;
+pub mod canary;
 pub mod create;
 pub mod detect;
 pub mod fuzz;

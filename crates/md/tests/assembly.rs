@@ -128,7 +128,7 @@ fn reason<'a>(assembly: &'a Assembly, label: &str) -> &'a Reason {
 /// Among members with as many events the one that has all its data defines the array's state: a member that is
 /// being filled may lack the bitmap, too.
 #[test]
-fn who_is_being_filled_does_not_speak_for_the_others() {
+fn a_member_that_is_being_filled_does_not_speak_for_the_others() {
     for level in [Level::Raid1, Level::Raid5, Level::Raid10] {
         let mut candidates = array(level, 4);
         change(&mut candidates[0], |one| one.recovery_offset = Some(4096));
@@ -1012,4 +1012,9 @@ fn a_member_of_an_array_of_another_shape_does_not() {
     let roles = all[0].roles.clone();
     all[0].set_membership(3, (0..).zip(roles));
     assert!(matches!(came_back(&all[0], &all[1]), Err(Reason::OtherShape { .. })));
+}
+
+#[test]
+fn planted_faults_are_found() {
+    braid_canary::hunt(braid_md::canary::Canary::ALL, file!());
 }

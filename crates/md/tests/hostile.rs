@@ -366,3 +366,8 @@ fn absurd_bad_blocks_are_refused() {
     assert!(parse(7, 1, 0, 4096).is_ok() && parse(8, 1, 0, 4096).is_err(), "the last sector");
     assert!(parse(1, 1, 1, 1536).is_ok() && parse(2, 1, 1, 1536).is_err(), "a unit that is cut");
 }
+
+#[test]
+fn planted_faults_are_found() {
+    braid_canary::hunt(braid_md::canary::Canary::ALL, file!());
+}

@@ -451,3 +451,8 @@ fn copies_of_a_bitmap_count_together() {
         assert_eq!(one, before);
     }
 }
+
+#[test]
+fn planted_faults_are_found() {
+    braid_canary::hunt(braid_md::canary::Canary::ALL, file!());
+}

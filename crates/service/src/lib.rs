@@ -26,6 +26,7 @@ macro_rules! verbose {
 }
 
 pub mod beside;
+pub mod canary;
 pub mod cgroup;
 pub mod confine;
 pub mod control;

@@ -16,6 +16,7 @@
 //! Deliberately absent: work stealing, priorities, and anything that knows what a block is for:
 //! devices and exports are built on top.
 
+pub mod canary;
 mod clock;
 mod entries;
 mod eventfd;

@@ -335,9 +335,7 @@ fn entry_of(operation: &mut Operation, nowait: bool) -> Entry {
             let (fd, offset) = (RingFd(raw(&transfer.fd)), transfer.position());
             // A file that never waits need not support the flag.
             transfer.nowait = nowait && !transfer.fd.is_prompt();
-            let durable = if transfer.durable { libc::RWF_DSYNC } else { 0 };
-            let flags = durable | if transfer.nowait { libc::RWF_NOWAIT } else { 0 };
-            let write = transfer.write;
+            let (flags, write) = (transfer.flags(), transfer.write);
             match (transfer.rest(), write) {
                 (Rest::One { base, len }, false) => {
                     opcode::Read::new(fd, base, len).offset(offset).rw_flags(flags).build()

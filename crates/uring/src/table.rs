@@ -15,6 +15,7 @@ use braid_block::{Completion, Errno, Payload};
 use braid_engine::CompletionSource;
 use slab::Slab;
 
+use crate::canary::Canary;
 use crate::operation::{Operation, Transfer};
 
 #[derive(Default)]
@@ -126,6 +127,9 @@ impl Table {
     /// Gives up the result of `id`.
     pub(crate) fn abandon(&self, id: u32) {
         let mut entries = self.entries.borrow_mut();
+        if Canary::MemoryFreedEarly.is_planted() {
+            return drop(entries.remove(id as usize));
+        }
         let entry = &mut entries[id as usize];
         match std::mem::replace(&mut entry.state, State::Abandoned) {
             State::Done(result) => {
@@ -189,6 +193,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
+    use braid_mem::Pool;
+
     use super::*;
     use crate::fd::{Failures, Fd};
 
@@ -213,6 +219,18 @@ mod tests {
             let flushed = table.poll(id, &mut Context::from_waker(Waker::noop()));
             assert!(matches!(flushed, Poll::Ready((result, _)) if result == expected));
         }
+    }
+
+    #[test]
+    fn memory_is_lent_to_the_kernel_until_its_result_comes() {
+        let (table, pool) = (Table::default(), Pool::new(4096).expect("memory"));
+        let payload = pool.get(4096).expect("memory").into();
+        let read = Transfer::new(fd(Failures::default()), false, false, 0, payload);
+        let id = table.insert(Operation::Transfer(read));
+        table.abandon(id);
+        assert!(pool.get(4096).is_none(), "the kernel may still write to it");
+        table.complete(id, 4096);
+        assert!(pool.get(4096).is_some());
     }
 
     #[test]

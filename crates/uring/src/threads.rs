@@ -151,7 +151,7 @@ fn call_of(operation: &mut Operation) -> Job {
     match operation {
         Operation::Transfer(transfer) => {
             let (fd, offset, write) = (raw(&transfer.fd), transfer.position(), transfer.write);
-            let flags = if transfer.durable { libc::RWF_DSYNC } else { 0 };
+            let flags = transfer.flags();
             let parts: Vec<libc::iovec> = match transfer.rest() {
                 Rest::One { base, len } => {
                     vec![libc::iovec { iov_base: base.cast(), iov_len: len as usize }]

@@ -10,6 +10,7 @@
 use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
 use braid_engine::Dev;
 
+use crate::canary::Canary;
 use crate::overlaps::Lane;
 
 /// A range of bytes in the whole blocks that hold it.
@@ -105,10 +106,12 @@ impl Edges {
             if at == self.blocks.span.offset {
                 put(&mut self.front, 0, &old[..range.start]);
             }
-            if at == self.blocks.span.end() - self.blocks.block {
+            let is_last = at == self.blocks.span.end() - self.blocks.block;
+            if is_last && !Canary::NeighboursLost.is_planted() {
                 put(&mut self.back, 0, &old[range.end..]);
             }
         }
+        let flags = if Canary::FuaOfPartsLost.is_planted() { Flags::NONE } else { flags };
         let mut payload = self.front;
         payload.append(middle);
         payload.append(self.back);
@@ -222,6 +225,63 @@ mod tests {
         let edge = |at| (Op::Write, Span::new(at, 512), Flags::FUA);
         let inside = (Op::WriteZeroes, Span::new(512, 1024), Flags::FUA);
         assert_eq!(zeroed, [edge(0), edge(1536), inside]);
+    }
+
+    /// Bytes that are kept.
+    struct Disk(Rc<RefCell<Vec<u8>>>);
+
+    impl Device for Disk {
+        fn limits(&self) -> Limits {
+            Limits::new(2048, 512)
+        }
+
+        fn start(&self, mut io: Io) -> Pending {
+            let mut disk = self.0.borrow_mut();
+            let mut at = io.span.offset as usize;
+            match io.op {
+                Op::WriteZeroes => disk[at..io.span.end() as usize].fill(0),
+                Op::Write => disk[at..io.span.end() as usize].copy_from_slice(&io.payload.to_vec()),
+                _ => {
+                    for buf in io.payload.bufs_mut() {
+                        let end = at + buf.len();
+                        buf.copy_from_slice(&disk[at..end]);
+                        at = end;
+                    }
+                }
+            }
+            Pending::ready(io.complete(Ok(())))
+        }
+    }
+
+    #[test]
+    fn bytes_around_a_part_stay() {
+        let pool = Pool::new(1 << 20).expect("memory");
+        let memory = |len: u64, byte| {
+            let mut buf = pool.get(len as usize).expect("memory");
+            buf.fill(byte);
+            Payload::One(buf)
+        };
+        for (offset, len) in [(100, 50), (500, 24), (100, 1500), (512, 100), (900, 124)] {
+            let blocks = Blocks::of(offset, len, 512);
+            for is_zeroes in [false, true] {
+                let bytes = Rc::new(RefCell::new(vec![1; 2048]));
+                let (dev, lane) = (Dev::new(Disk(Rc::clone(&bytes))), Overlaps::default().lane());
+                let mut cx = Context::from_waker(Waker::noop());
+                let done = if is_zeroes {
+                    let scratch = memory(blocks.scratch(), 9);
+                    pin!(write_zeroes(blocks, dev, lane, scratch, Flags::NONE)).poll(&mut cx)
+                } else {
+                    let all = memory(blocks.span.len + blocks.scratch(), 9);
+                    let (edges, mut middle) = Edges::divide(blocks, all);
+                    middle.bufs_mut().iter_mut().for_each(|buf| buf.fill(2));
+                    pin!(edges.write(dev, lane, middle, Flags::NONE)).poll(&mut cx)
+                };
+                assert!(matches!(done, Poll::Ready(Completion { result: Ok(()), .. })));
+                let mut expected = vec![1; 2048];
+                expected[offset as usize..][..len as usize].fill(if is_zeroes { 0 } else { 2 });
+                assert!(*bytes.borrow() == expected, "{len} bytes from {offset}");
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use braid_nbd::protocol::CheckedRequest;
 
 use super::write::Admitted;
 use super::{Session, data_bytes};
+use crate::canary::Canary;
 use braid_uring::Stream;
 
 impl<S: Stream> Session<S> {
@@ -39,6 +40,7 @@ impl<S: Stream> Session<S> {
             Pending::Ready(Some(completion)) => self.reply(request, completion),
             pending => {
                 self.in_flight_bytes += data_bytes(&request.command);
+                let permit = permit.filter(|_| !Canary::PermitGivenBackEarly.is_planted());
                 self.in_flight.push((request, permit), pending);
             }
         }

@@ -4,6 +4,10 @@ mod hostile;
 mod machine;
 mod server;
 
+use std::sync::{Arc, Mutex};
+
+use braid_block::{Flags, Io, Limits, Op};
+use braid_engine::{Dev, Device, Pending};
 use machine::{BUFFERS, EVENT_IDX, FEATURES, GUEST, INDIRECT, Machine, NEXT, SIZE, WRITE};
 use server::Served;
 
@@ -65,6 +69,45 @@ fn each_request_does_what_the_standard_says() {
         assert_eq!(machine.stop(queue), 14);
     }
     assert_eq!(served.export.counts().protocol_errors, 0);
+}
+
+/// Keeps what it is asked to change.
+struct Witness(Arc<Mutex<Vec<(Op, Flags)>>>);
+
+impl Device for Witness {
+    fn limits(&self) -> Limits {
+        Limits { discard: true, ..Limits::new(1 << 20, 512) }
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        self.0.lock().unwrap().push((io.op, io.flags));
+        Pending::ready(io.complete(Ok(())))
+    }
+}
+
+#[test]
+fn writes_of_a_guest_that_cannot_flush_are_durable() {
+    const CAN_FLUSH: u64 = 1 << 9;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let witness = Witness(Arc::clone(&asked));
+    let served = Served::of(move || Dev::new(witness));
+    for (features, durable) in [(FEATURES, Flags::NONE), (FEATURES & !CAN_FLUSH, Flags::FUA)] {
+        let mut machine = Machine::new(&served.socket, features);
+        let (queue, data) = (machine.start(), BUFFERS);
+        assert_eq!(machine.run(queue, (OUT, 16), (data, 512, 0)), 0);
+        for (kind, may_unmap) in [(ZEROES, 1), (ZEROES, 0), (DISCARD, 0)] {
+            machine.put_bytes(data, &segment(16, 8, may_unmap));
+            assert_eq!(machine.run(queue, (kind, 0), (data, 16, 0)), 0);
+        }
+        let expected = [
+            (Op::Write, durable),
+            (Op::WriteZeroes, durable),
+            (Op::WriteZeroes, durable.union(Flags::NO_UNMAP)),
+            (Op::Discard, durable),
+        ];
+        assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), expected);
+        machine.stop(queue);
+    }
 }
 
 #[test]
@@ -182,4 +225,9 @@ fn requests_in_flight_of_a_server_that_was_killed_are_carried_out_once() {
         assert_eq!(machine.bytes(back, 4096), pattern(4096, head as u8));
     }
     assert_eq!(machine.stop(queue), 7);
+}
+
+#[test]
+fn planted_faults_are_found() {
+    braid_canary::hunt(braid_export_vhost::canary::Canary::ALL, file!());
 }

@@ -1,4 +1,4 @@
-//! An export of a RAM disk, with one shard.
+//! An export of a RAM disk, or of another device, with one shard.
 
 use std::cell::RefCell;
 use std::os::unix::net::UnixListener;
@@ -28,11 +28,16 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new(size: u64) -> Served {
+        Served::of(move || Dev::new(Ram::new(size).unwrap().device()))
+    }
+
+    /// An export of what `make` makes.
+    pub(crate) fn of(make: impl FnOnce() -> Dev + Send + 'static) -> Served {
         let (send, receive) = channel();
         let thread = std::thread::spawn(move || {
             let executor = Executor::new(Config::default()).unwrap();
             let handle = executor.handle();
-            let dev = Dev::new(Ram::new(size).unwrap().device());
+            let dev = make();
             let limits = *dev.limits();
             let server = Server::new(&handle, dev, Pool::new(8 << 20).unwrap());
             SERVER.with_borrow_mut(|slot| *slot = Some(server.clone()));

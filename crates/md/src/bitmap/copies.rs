@@ -1,6 +1,7 @@
 //! A bitmap beside the copies of it that other members have.
 
 use super::{Bitmap, HEADER_BYTES, words};
+use crate::canary::Canary;
 
 impl Bitmap {
     /// Returns true if the same chunks are set as in `other`.
@@ -29,9 +30,12 @@ impl Bitmap {
         if shape(self) != shape(copy) {
             return false;
         }
-        self.bits.iter_mut().zip(&copy.bits).for_each(|(own, other)| *own |= other);
-        let cleared = self.header.events_cleared.max(copy.header.events_cleared);
-        self.header.events_cleared = cleared;
+        if !Canary::CopyOfBitmapIgnored.is_planted() {
+            self.bits.iter_mut().zip(&copy.bits).for_each(|(own, other)| *own |= other);
+        }
+        let (own, other) = (self.header.events_cleared, copy.header.events_cleared);
+        self.header.events_cleared =
+            if Canary::EarlierClearedCounts.is_planted() { own.min(other) } else { own.max(other) };
         true
     }
 }

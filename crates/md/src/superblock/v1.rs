@@ -14,6 +14,7 @@
 
 use super::fields::{ByteOrder, Fields, FieldsMut};
 use super::{BadBlockLog, Contents, Features, MAGIC, Reshape, Resync, Role, Timestamp};
+use crate::canary::Canary;
 use crate::{Level, Rejection, SECTOR, Uuid, Version};
 
 /// The header, before the roles.
@@ -173,7 +174,7 @@ fn check_bytes(bytes: &[u8]) -> Result<Vec<u8>, Rejection> {
     }
     let needed = HEADER + 2 * max_dev as usize;
     let (stored, expected) = checksum(bytes).ok_or(truncated(needed))?;
-    if stored != expected {
+    if stored != expected && !Canary::ChecksumIgnored.is_planted() {
         return Err(Rejection::Checksum { stored, expected });
     }
     let sectors = whole_sectors(needed);

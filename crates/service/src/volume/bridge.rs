@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::front::{Front, answered};
 use super::shard::{self, Local};
+use crate::canary::Canary;
 
 /// The shards of a volume beside the first, as the first reaches them.
 #[derive(Clone)]
@@ -47,7 +48,9 @@ impl Others {
                 let earlier = local.following.begin(&local.front, first, bridge);
                 let handle_of_wait = handle.clone();
                 handle.spawn(async move {
-                    if let Some(earlier) = earlier {
+                    if let Some(earlier) = earlier
+                        && !Canary::FollowsAtOnce.is_planted()
+                    {
                         answered(&handle_of_wait, &earlier).await;
                     }
                     // The order may have been given up.
@@ -94,7 +97,8 @@ impl Device for Bridge {
 fn serve(front: &Front, io: Io) -> Started {
     // At once, as exports do it: a permit of before an exchange for a write to what is there after it would have
     // each wait for the other where write-back mode begins.
-    let permit = io.op.is_modifying().then(|| front.offered().permit());
+    let has_permit = io.op.is_modifying() && !Canary::CrossedWithoutPermit.is_planted();
+    let permit = has_permit.then(|| front.offered().permit());
     (permit, front.dev().start(io))
 }
 
@@ -146,7 +150,8 @@ struct Crossing {
 impl Crossing {
     fn of(io: &Io) -> Crossing {
         let bytes = if io.op == Op::Write { io.payload.to_vec() } else { Vec::new() };
-        Crossing { op: io.op, span: io.span, flags: io.flags, bytes }
+        let flags = if Canary::CrossedFlagsLost.is_planted() { Flags::NONE } else { io.flags };
+        Crossing { op: io.op, span: io.span, flags, bytes }
     }
 
     /// Carries it out on the first shard; answers what was read.
@@ -165,7 +170,8 @@ impl Crossing {
             }
             payload = Payload::One(buf);
         }
-        let (_permit, pending) = start(Io { op, span, flags, payload });
+        let (permit, pending) = start(Io { op, span, flags, payload });
+        let _permit = permit.filter(|_| !Canary::PermitGivenBackEarly.is_planted());
         let done = pending.await;
         done.result.map(|()| if op == Op::Read { done.payload.to_vec() } else { Vec::new() })
     }

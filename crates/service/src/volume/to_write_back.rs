@@ -26,6 +26,7 @@ use super::cache_log::{self, WriteBack, next_of_log};
 use super::front::{Front, answered};
 use super::media::Media;
 use super::options::OpenOptions;
+use crate::canary::Canary;
 use crate::control::ErrorCode;
 use crate::failure::Failure;
 use crate::refusal::said;
@@ -111,7 +112,9 @@ pub(super) async fn begin(
     handle.spawn(cache.run().expect("it is to be in write-back mode"));
     is_offered();
     others.follow(cache.limits()).await;
-    answered(handle, &earlier).await;
+    if !Canary::BeginsAtOnce.is_planted() {
+        answered(handle, &earlier).await;
+    }
     cache.begin_write_back().await.map_err(|errno| {
         Failure::failed(format!(
             "a client went away in the middle of a write ({errno}), and it may still arrive at any time: \

@@ -22,6 +22,7 @@ use braid_stack::{ByteSize, Stack};
 use braid_uring::Handle;
 
 use crate::beside::Beside;
+use crate::canary::Canary;
 
 /// The file of a cache, and the origin of the cache.
 #[derive(Debug)]
@@ -71,11 +72,9 @@ impl Warm {
             Err(error) => return Err(io(error)),
         }
         // The log, too: what is replayed from it is newer than what was kept.
-        let below = [Some(cache.origin()), cache.log()]
-            .into_iter()
-            .flatten()
-            .flat_map(below)
-            .collect::<Vec<_>>();
+        let log = cache.log().filter(|_| !Canary::LogNotProved.is_planted());
+        let below =
+            [Some(cache.origin()), log].into_iter().flatten().flat_map(below).collect::<Vec<_>>();
         let (identity, proof) = (identity.to_owned(), proof(&below));
         Ok(Some(Warm { path, has_data: told.has_data, identity, below, proof }))
     }

@@ -140,3 +140,44 @@ fn a_failure_is_recorded_by_superblocks_that_were_made_after_it() {
         });
     });
 }
+
+/// A member fails while its replacement is filled, and the replacement takes its place. Superblocks are written twice
+/// to leave the failed member behind; up to the second time a crash finds it believed, so the replacement stays one.
+#[test]
+fn a_member_that_failed_and_its_successor_are_never_believed_in_one_role() {
+    let name = "roles::a_member_that_failed_and_its_successor_are_never_believed_in_one_role";
+    for_each_seed(name, 10, |seed| {
+        let world = World::new(seed, PAIR);
+        world.sim.be_prompt(SECOND_NS / 1000);
+        let (disks, mut dice) = (Rc::clone(&world.disks), rng(!seed));
+        world.sim.observe(move || {
+            let images = crash_images(&disks.borrow(), &mut dice);
+            let all: Vec<Superblock> =
+                images.iter().flatten().map(|one| superblock_of(one)).collect();
+            let freshest = all.iter().map(|one| one.events).max().expect("a member");
+            let is_believed = |one: &&Superblock| {
+                let has_role = matches!(one.role(), Role::Active(_)) && !one.is_replacement();
+                has_role && one.events + 1 >= freshest
+            };
+            let roles: Vec<Role> = all.iter().filter(is_believed).map(|one| one.role()).collect();
+            for role in &roles {
+                let holders = roles.iter().filter(|other| *other == role).count();
+                assert_eq!(holders, 1, "members of {role:?}: {all:?}");
+            }
+        });
+        let (array, handle, spare) = (world.array.clone(), world.sim.handle(), world.spare(2));
+        let reads = Target::op(Op::Read).touching(Span::new(DATA, 4096));
+        for index in [0, 1] {
+            world.disk(index).faults().add(reads, Fault::NotBefore(SECOND_NS));
+        }
+        world.run(async move {
+            array.record().await.expect("it is recorded");
+            array.replace("disk0", spare).await.expect("a replacement");
+            handle.sleep(SECOND_NS / 10).await;
+            assert!(handle.now() < SECOND_NS, "it is filled");
+            array.fail("disk0").await.expect("disk1 is left");
+            handle.sleep(5 * SECOND_NS).await;
+            assert_eq!(array.status().in_sync, [true, true], "{:#?}", array.status());
+        });
+    });
+}

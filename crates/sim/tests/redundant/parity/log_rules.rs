@@ -6,15 +6,17 @@ use std::rc::Rc;
 
 use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_block::{Errno, Flags, Op, Span};
+use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::{Consistency, MemberState};
 use braid_md::Level::Raid5;
+use braid_md::Resync;
+use braid_md::ppl::{self, Header};
 use braid_sim::{Fault, Oracle, Record, Rng, Sim, Target};
 
-use crate::parity::crash::{Crash, bearable, fill, tiny, without, write};
+use crate::parity::crash::{Crash, bearable, fill, read_all, tiny, without, write};
 use crate::parity::crash_loads::change_superblocks;
 use crate::parity::images::{check_whole, contents, images_with};
-use crate::world::{DATA, HEAD, LOG, Shape, World, images_of, rng};
+use crate::world::{ARRAY, DATA, HEAD, LOG, PPL, Shape, World, filled, images_of, rng};
 
 const RECORDS: Shape = tiny(Raid5, 2, 4, Consistency::Log);
 const PARTIAL: Shape = tiny(Raid5, 2, 4, Consistency::Ppl);
@@ -246,4 +248,56 @@ fn parity_of_many_rows_is_recomputed_from_all_of_an_entry() {
     let mut images = case.world.images();
     images[role] = parity;
     comes_to_rest_whole(&case, &images);
+}
+
+/// Parity fits in a window that a resync has done ahead of its frontier: a write there has an entry. Then a window
+/// before it cannot be made to agree, and nothing behind that one is counted on any more: the next write has no entry.
+/// An entry that is left of its rows would make a restart compute their parity from data that were there before.
+///
+/// ```text
+///   stripe 0: in sync   1: cannot be read   2: compared, written, in doubt, written
+/// ```
+#[test]
+fn no_entry_is_left_of_rows_that_are_written_without_one() {
+    const LONG: Shape = Shape { member_size: 40 << 10, ..PARTIAL };
+    let geometry = LONG.stripes();
+    let mut bytes = vec![0; LONG.size() as usize];
+    fill(&mut bytes, &mut rng(1));
+    let mut images = images_with(&LONG, &bytes);
+    change_superblocks(&mut images, |superblock| superblock.resync = Resync::From(LONG.chunk));
+    let world = World::with_images(1, LONG, &images);
+    world.sim.be_prompt(SECOND_NS / 1000);
+    let reads = Target::op(Op::Read).touching(Span::new(DATA + LONG.chunk, LONG.chunk));
+    let of_second = |index| world.disk(geometry.role_of(1, Column::Data(index)).index());
+    let (slow, p) = (of_second(0), world.disk(geometry.role_of(2, Column::P).index()));
+    of_second(1).faults().add(reads, Fault::Error(Errno::IO));
+    let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+    let entries = move || {
+        let header = Header::parse(&p.durable().to_vec()[PPL as usize..], ppl::signature(&ARRAY));
+        header.expect("a header").entries.len()
+    };
+    let written = [(2 * geometry.stripe(), 2), (2 * geometry.stripe() + LONG.chunk, 3)];
+    world.run(async move {
+        // The second pass, a minute after the first, has several windows at once.
+        handle.sleep(30 * SECOND_NS).await;
+        slow.faults().add(reads, Fault::NotBefore(90 * SECOND_NS));
+        for ((at, byte), left) in written.into_iter().zip([1, 0]) {
+            handle.sleep(45 * SECOND_NS).await;
+            assert_eq!(array.status().resync, Resync::From(LONG.chunk), "at the write of {byte}");
+            let write = Io::write(at, filled(512, byte), Flags::FUA);
+            assert_eq!(dev.start(write).await.result, Ok(()));
+            assert_eq!(entries(), left, "entries after the write of {byte}");
+        }
+    });
+    for (at, byte) in written {
+        bytes[at as usize..][..512].fill(byte);
+    }
+    let durable =
+        world.disks.borrow().iter().map(|one| Some(one.durable().to_vec())).collect::<Images>();
+    let lost = geometry.role_of(2, Column::Data(2)).index();
+    let again = World::with_images(2, LONG, &without(&durable, &[lost]));
+    let dev = again.dev.clone();
+    let found = again.run(async move { read_all(&dev).await });
+    let stripe = 2 * geometry.stripe() as usize..3 * geometry.stripe() as usize;
+    assert!(found[stripe.clone()] == bytes[stripe], "parity does not fit");
 }
