@@ -92,6 +92,8 @@ trait FileSystem: Directories + Walked {
     /// Enters what of `gaps` is free.
     fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
     fn notes(&mut self) -> &mut Notes;
+    /// When it was made, in seconds since 1970; none if it does not say.
+    fn made(&mut self) -> Option<i64>;
     /// Bytes of a block: the unit of the journal's copies.
     fn block(&self) -> u64;
     /// Reads the journal.
@@ -113,6 +115,12 @@ fn known<'s>(source: &'s dyn ReadAt) -> Result<Box<dyn FileSystem + 's>, FilesEr
     }
     let superblock = btrfs::recognise(&mut reader)?.ok_or(FilesError::NotKnown)?;
     Ok(Box::new(btrfs::Btrfs::new(reader, superblock)))
+}
+
+/// Returns when the file system on `source` was made, in seconds since 1970; `None` without a known file system, or if it
+/// does not say. Of xfs version 4, which does not, it is the last change of the root directory's attributes or entries.
+pub fn made(source: &dyn ReadAt) -> Option<i64> {
+    known(source).ok()?.made()
 }
 
 /// A volume whose journal is replayed into memory: its bytes are as they would be after a mount.
