@@ -98,7 +98,9 @@ fn an_array_that_was_created_anew_in_the_wrong_order_is_read_as_documented() {
     let before: Vec<Vec<u8>> = NAMES.iter().map(|name| scratch.read(name)).collect();
     assert_eq!(run(&scratch, "## Created anew in the wrong order"), 4);
     let mut out = scratch.read("home-data.img");
-    out.truncate(usize::try_from(manifest["content_bytes"].as_u64().expect("a length")).expect("small"));
+    out.truncate(
+        usize::try_from(manifest["content_bytes"].as_u64().expect("a length")).expect("small"),
+    );
     std::fs::write(scratch.join("content.img"), out).expect("the content");
     let sum = Tool::new("sha256sum").arg(scratch.join("content.img")).run().ok().out;
     assert!(sum.starts_with(manifest["content_sha256"].as_str().expect("a sum")), "{sum}");

@@ -14,6 +14,11 @@ pub(crate) const NAMES: [&str; 4] = ["a.img", "b.img", "c.img", "d.img"];
 
 /// An ext4 with 3,000 small files, whose inodes say where they belong.
 pub(crate) fn filled(scratch: &Scratch, size: u64) {
+    filled_with(scratch, size, "^has_journal");
+}
+
+/// The same with other features.
+pub(crate) fn filled_with(scratch: &Scratch, size: u64, features: &str) {
     let root = scratch.join("root");
     for folder in 0..30 {
         let folder = root.join(format!("folder {folder}"));
@@ -25,14 +30,19 @@ pub(crate) fn filled(scratch: &Scratch, size: u64) {
     }
     scratch.sparse("data.img", size);
     let image = scratch.join("data.img");
-    let words = ["-q", "-F", "-b", "4096", "-O", "^has_journal", "-d"];
+    let words = ["-q", "-F", "-b", "4096", "-O", features, "-d"];
     Tool::new("mkfs.ext4").args(words).arg(&root).arg(&image).run().ok();
 }
 
 /// Writes the file system into a raid5 of members in this order, which get no superblocks.
 pub(crate) fn striped(scratch: &Scratch, order: &[&str]) {
+    striped_as(scratch, "raid5", order);
+}
+
+/// The same for another level.
+pub(crate) fn striped_as(scratch: &Scratch, level: &str, order: &[&str]) {
     let members = order.iter().map(|name| format!("file({name}, offset=1M)"));
-    let stack = format!("raid5(chunk=64K, {})", members.collect::<Vec<_>>().join(", "));
+    let stack = format!("{level}(chunk=64K, {})", members.collect::<Vec<_>>().join(", "));
     order.iter().for_each(|name| drop(scratch.sparse(name, MEMBER)));
     let volume = scratch.serve(&stack, &[]);
     let data = scratch.join("data.img");

@@ -127,6 +127,7 @@ pub fn made(source: &dyn ReadAt) -> Option<i64> {
 pub struct Volume<'a> {
     overlay: Overlay<'a>,
     unreplayed: Option<String>,
+    in_flight: Vec<Range<u64>>,
 }
 
 impl<'a> Volume<'a> {
@@ -154,8 +155,9 @@ impl<'a> Volume<'a> {
             true => system.replayed(),
             false => Replayed::default(),
         };
-        let Replayed { copies, unreplayed } = replayed;
-        Ok(Volume { overlay: Overlay::new(source, system.block(), copies), unreplayed })
+        let Replayed { copies, unreplayed, in_flight } = replayed;
+        let overlay = Overlay::new(source, system.block(), copies);
+        Ok(Volume { overlay, unreplayed, in_flight })
     }
 
     /// The changes that are in the journal alone and are not shown, in a sentence: files and names may be older ones.
@@ -176,7 +178,7 @@ impl<'a> Volume<'a> {
     /// # Errors
     /// Those of [`Volume::open`]: a journal may hold a superblock, too.
     pub fn walk(&self) -> Result<Walk<'_>, FilesError> {
-        self.file_system().map(Walk::new)
+        self.file_system().map(|system| Walk::new(system, self.in_flight.clone()))
     }
 }
 
@@ -195,6 +197,8 @@ impl ReadAt for Volume<'_> {
 struct Replayed {
     copies: BTreeMap<u64, overlay::Copy>,
     unreplayed: Option<String>,
+    /// Bytes of the volume of which the journal has newer ones that are not shown.
+    in_flight: Vec<Range<u64>>,
 }
 
 /// Finds the owners of the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond

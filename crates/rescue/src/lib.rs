@@ -40,7 +40,8 @@ pub use overwritten::overwritten;
 pub use patient::{Fingerprint, Patient, PatientError};
 pub use remade::{Content, remade};
 pub use solve::{
-    Agreement, Answer, Check, Claim, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
-    Redundancy, Related, Reshape, Rows, Seat, fit, related, solve, solve_by_files,
+    Agreement, Answer, Check, Claim, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern,
+    Question, Reason, Redundancy, Related, Reshape, Rows, Seat, fit, related, solve,
+    solve_by_files,
 };
 pub use verified::{BadFile, Checked, Compared, MemberRow, Outcome, Sampled, Verdict, Verified};

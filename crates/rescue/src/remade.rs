@@ -134,14 +134,12 @@ fn doubt(life: &Life, content: &Content, fit: Option<(&Fit, &Anchor)>) -> Option
 
 /// The roles on whose members blocks lie that belong elsewhere, if their structure is not just something that is left
 /// over on the members, or the content of a file.
-fn contradicted(
-    life: &Life,
-    content: &Content,
-    fit: &Fit,
-    anchor: &Anchor,
-) -> Option<Vec<usize>> {
+fn contradicted(life: &Life, content: &Content, fit: &Fit, anchor: &Anchor) -> Option<Vec<usize>> {
     let digits = |text: &str| -> String {
-        text.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
+        text.chars()
+            .filter(char::is_ascii_hexdigit)
+            .map(|digit| digit.to_ascii_lowercase())
+            .collect()
     };
     let uuid: String = anchor.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let is_content = content.formats.iter().any(|one| digits(one) == uuid);

@@ -17,9 +17,7 @@ use braid_rescue::assemble::{
     self, Claimant, Doubt, Half, Halves, OpenError, Opening, Ranges, Seat, backup,
 };
 use braid_rescue::look::{self, Found, look};
-use braid_rescue::{
-    Array, Case, Content, Examined, QUICK, Source, arrays, gather, remade,
-};
+use braid_rescue::{Array, Case, Content, Examined, QUICK, Source, arrays, gather, remade};
 use braid_service::failure::Failure;
 use braid_service::volume::IoMode;
 use braid_shell::{shell_path, shell_word, shown};

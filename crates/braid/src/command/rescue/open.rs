@@ -103,7 +103,9 @@ fn print(opened: &Opened, arguments: &RescueOpen) {
     println!("");
     if volume.doubts.iter().any(Doubt::is_of_geometry) {
         println!("Next: braid rescue solve {name}");
-        println!("or, if that is the geometry of the data: braid rescue copy {name}{option} --to FILE.img");
+        println!(
+            "or, if that is the geometry of the data: braid rescue copy {name}{option} --to FILE.img"
+        );
         return;
     }
     println!("Next: braid rescue copy {name}{option} --to FILE.img");

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use braid_level::{Level, layout};
 use braid_rescue::assemble::joined;
 use braid_rescue::{
-    ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source, claims, gather,
-    overwritten, samples::witnesses, solve_by_files, stale,
+    ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source,
+    claims, gather, overwritten, samples::witnesses, solve_by_files, stale,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
