@@ -30,7 +30,6 @@ fn superblocks_in_another_order_are_in_doubt_where_few_blocks_say_where_they_bel
     scratch.run(&["rescue", "scan", "lost", "a.img", "b.img", "c.img", "d.img"]).ok();
     let open = in_doubt(&scratch, &["open", "lost"]);
     assert!(open.out.contains("Next: braid rescue solve lost"), "{open}");
-    in_doubt(&scratch, &["files", "lost", "--lost"]);
     in_doubt(&scratch, &["copy", "lost", "--to", "out.img"]);
     let verify = scratch.run(&["rescue", "verify", "lost"]);
     assert_eq!(verify.status.code(), Some(4), "{verify}");
@@ -43,7 +42,8 @@ fn what_a_resync_overwrote_is_computed_from_the_rest() {
     let scratch = Scratch::new();
     let names = ["a.img", "b.img", "c.img", "d.img", "e.img"];
     filled(&scratch, 60 << 20);
-    striped_as(&scratch, "raid6", &["c.img", "a.img", "e.img", "b.img", "d.img"]);
+    // The start of the file system, without which no block says where it belongs, is not among what is overwritten.
+    striped_as(&scratch, "raid6", &["c.img", "b.img", "e.img", "a.img", "d.img"]);
     create_anew(&scratch, "raid6", &[], &names);
     let volume = UpVolume::start(&scratch, "home", &["--attach", "none"])
         .unwrap_or_else(|output| panic!("{output}"));

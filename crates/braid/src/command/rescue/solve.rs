@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use braid_level::{Level, layout};
+use braid_level::{Level, Shape, layout};
 use braid_rescue::assemble::joined;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source,
@@ -32,7 +32,8 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let answer = solve_by_files(&gathered.question, &rows, &witnesses);
     let answer = doubt_one_geometry(answer, &members);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
-    let doubts = doubts(&answer);
+    let mut doubts = doubts(&answer);
+    doubts.extend(too_short(&answer, &gathered, &named));
     let mut found = hypotheses::of(&answer, &named, &doubts);
     hypotheses::store(&case, &arguments.case, &mut found)?;
     let ranked = found.ranked;
@@ -78,6 +79,23 @@ fn doubts(answer: &Answer) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// A sentence about a decided answer whose members are shorter than what lies on them: bytes behind the end of one are lost,
+/// and without redundancy others are sought in wrong places.
+fn too_short(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<String> {
+    let Answer::Decided { first, .. } = answer else { return None };
+    let pattern = first.pattern;
+    let shape = Shape { level: pattern.level, layout: pattern.layout, chunk: pattern.chunk };
+    let room = shape.size_over(&first.lengths(named))?;
+    let anchors = first.bases.iter().zip(&gathered.question.anchors);
+    let ends = anchors.filter_map(|(base, anchor)| (*base)?.checked_add(anchor.size?));
+    // The end of a raid1 may not be that of a block.
+    let end = ends.max().filter(|end| *end > room + 4096)?;
+    Some(format!(
+        "the content ends at byte {end}, and the array at byte {room}: a member is shorter than it was. Without redundancy, \
+         what lies behind its end may be read from other places"
+    ))
 }
 
 /// One geometry does not explain an array whose superblocks say that a reshape stopped.
