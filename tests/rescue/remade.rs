@@ -36,14 +36,27 @@ fn superblocks_in_another_order_are_in_doubt_where_few_blocks_say_where_they_bel
     assert!(verify.out.contains("Verdict: wrong."), "{verify}");
 }
 
+/// The ranges that a map calls unreadable.
+fn holes(map: &str) -> Vec<(u64, u64)> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [start, length, "-"] = words[..] else { return None };
+        let number = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+        Some((number(start)?, number(length)?))
+    };
+    map.lines().filter_map(line).collect()
+}
+
 #[test]
-fn what_a_resync_overwrote_is_computed_from_the_rest() {
+fn what_the_resync_of_a_raid6_overwrote_is_not_read() {
     skip_without!("mkfs.ext4", "nbdcopy");
     let scratch = Scratch::new();
     let names = ["a.img", "b.img", "c.img", "d.img", "e.img"];
+    let read = || names.map(|name| scratch.read(name));
     filled(&scratch, 60 << 20);
     // The start of the file system, without which no block says where it belongs, is not among what is overwritten.
     striped_as(&scratch, "raid6", &["c.img", "b.img", "e.img", "a.img", "d.img"]);
+    let whole = read();
     create_anew(&scratch, "raid6", &[], &names);
     let volume = UpVolume::start(&scratch, "home", &["--attach", "none"])
         .unwrap_or_else(|output| panic!("{output}"));
@@ -52,19 +65,26 @@ fn what_a_resync_overwrote_is_computed_from_the_rest() {
         array["job"].is_null() && array["resync_from_bytes"].is_null()
     });
     volume.down();
-    let before: Vec<Vec<u8>> = names.iter().map(|name| scratch.read(name)).collect();
+    let before = read();
     scratch.run(&[&["rescue", "scan", "lost"], &names[..]].concat()).ok();
     in_doubt(&scratch, &["open", "lost"]);
-    let solved = scratch.run(&["rescue", "solve", "lost"]).ok();
-    assert!(
-        solved.out.contains("Decided: raid6 left-symmetric, 5 members, chunk 64 KiB"),
-        "{solved}"
-    );
-    scratch.run(&["rescue", "copy", "lost", "--hypothesis", "1", "--to", "out.img"]).ok();
-    let (data, mut out) = (scratch.read("data.img"), scratch.read("out.img"));
-    out.truncate(data.len());
-    assert!(out == data, "another content");
-    for (name, before) in names.iter().zip(&before) {
-        assert!(scratch.read(name) == *before, "{name} was written");
+    // Two fifths of the blocks are gone: whether the rest decides is not the question here.
+    scratch.run(&["rescue", "solve", "lost"]);
+    let mut overwritten = 0;
+    for (index, (whole, before)) in whole.iter().zip(&before).enumerate() {
+        let map = scratch.join("lost.rescue").join(format!("maps/member-{index}.map"));
+        let holes = holes(&std::fs::read_to_string(map).expect("a map"));
+        for at in (1 << 20..whole.len())
+            .step_by(4096)
+            .filter(|at| whole[*at..at + 4096] != before[*at..at + 4096])
+        {
+            let is_in = |(start, length): &(u64, u64)| {
+                (*start..start + length).contains(&u64::try_from(at).expect("small"))
+            };
+            assert!(holes.iter().any(is_in), "{}: {at}", names[index]);
+            overwritten += 1;
+        }
     }
+    assert!(overwritten > 100, "{overwritten}");
+    assert!(read() == before, "a member was written");
 }

@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Grounds;
 use super::answer::{Answer, Hypothesis, Seat};
-use super::build::open;
+use super::build::{Grounds, open};
 use super::evidence::Evidence;
 use super::files::{MOST_LISTED, Open};
 use super::judge::judge;
