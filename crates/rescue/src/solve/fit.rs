@@ -63,17 +63,14 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
     let evidence = Evidence::new(question);
     let anchor = evidence.main_anchor()?;
     let map = Map::new(given.pattern).filter(|map| map.pattern.level != Level::Linear)?;
+    let located = |sighting: &Sighting| located(given, &map, sighting);
     let mut by_role: Vec<BTreeMap<u64, u32>> = vec![BTreeMap::new(); given.seats.len()];
     let (mut by_place, mut places) = (BTreeMap::<u64, usize>::new(), 0);
     for place in evidence.places.iter().filter(|place| place.anchor == anchor) {
-        let seen = evidence.sightings(place).iter().map(|sighting| at_role(given, sighting));
-        // What lies on another array may be the block, and what lies here a copy of it in a journal.
-        let Some(seen) = seen.collect::<Option<Vec<(usize, u64)>>>() else { continue };
         let mut starts = BTreeSet::new();
-        for (role, at) in seen {
-            let Some(byte) = owner(given, &map, role, at) else { continue };
+        for (role, at) in evidence.sightings(place).iter().filter_map(located) {
             // A start before the array's is a contradiction, too.
-            let start = byte.wrapping_sub(place.at);
+            let start = at.wrapping_sub(place.at);
             *by_role[role].entry(start).or_default() += 1;
             starts.insert(start);
         }
@@ -103,17 +100,12 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
     })
 }
 
-/// The role of a block's member, and the byte of its data on which it lies; `None` if it lies elsewhere.
-fn at_role(given: &Given, sighting: &Sighting) -> Option<(usize, u64)> {
+/// The role of a block's member, and the byte of the array on which it lies; `None` for parity and unused bytes.
+fn located(given: &Given, map: &Map, sighting: &Sighting) -> Option<(usize, u64)> {
     let is_here = |seat: &Option<(usize, u64)>| seat.is_some_and(|one| one.0 == sighting.member);
     let role = given.seats.iter().position(is_here)?;
     let offset = given.seats[role].map_or(0, |(_, offset)| offset);
     let at = sighting.at.checked_sub(offset).filter(|at| *at < given.component)?;
-    Some((role, at))
-}
-
-/// The byte of the array on a byte of a member's data; `None` for parity and unused bytes.
-fn owner(given: &Given, map: &Map, role: usize, at: u64) -> Option<u64> {
     let sections = map.sections();
     let chunk = given.pattern.chunk.max(1);
     let distance = given.component / sections / chunk * chunk;
@@ -121,5 +113,5 @@ fn owner(given: &Given, map: &Map, role: usize, at: u64) -> Option<u64> {
         1 => (0, at),
         _ => (at.checked_div(distance)?, at % distance),
     };
-    map.owner(Spot { role, row, section })
+    Some((role, map.owner(Spot { role, row, section })?))
 }
