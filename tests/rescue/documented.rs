@@ -4,7 +4,8 @@
 
 use crate::Case;
 use crate::broken::{CHUNK, map};
-use crate::common::MIB;
+use crate::common::{MIB, Scratch, Tool};
+use crate::solved::{NAMES, recreated};
 
 const DOCUMENT: &str = include_str!("../../docs/rescue.md");
 /// The folder of the members in the document.
@@ -46,12 +47,12 @@ fn is_like(line: &str, expected: &str, folder: &str) -> bool {
 }
 
 /// Runs the commands of a section, and compares what they print.
-fn run(case: &Case, heading: &str) -> usize {
-    let folder = case.scratch.path().display().to_string();
+fn run(scratch: &Scratch, heading: &str) -> usize {
+    let folder = scratch.path().display().to_string();
     let commands = commands(heading);
     for (command, expected) in &commands {
         let words: Vec<&str> = command.split(' ').skip(1).collect();
-        let output = case.scratch.braid().args(words).env("TZ", "UTC").run();
+        let output = scratch.braid().args(words).env("TZ", "UTC").run();
         let mut lines = output.out.lines();
         for one in expected.iter().filter(|one| one.trim() != "…") {
             let is_there = lines.any(|line| is_like(line, one, &folder));
@@ -75,7 +76,7 @@ fn case() -> Case {
 #[test]
 fn two_members_that_left_at_different_times_are_read_as_documented() {
     let case = case();
-    assert_eq!(run(&case, "## Two members left, at different times"), 3);
+    assert_eq!(run(&case.scratch, "## Two members left, at different times"), 3);
     case.untouched();
 }
 
@@ -86,6 +87,24 @@ fn bad_sectors_are_read_as_documented() {
     let holes = [(MIB + CHUNK, 4096), (MIB + 6 * CHUNK + 4096, 4096)];
     let map = map(case.golden.members[2].bytes, &holes);
     std::fs::write(case.scratch.join("c.map"), map).expect("a map");
-    assert_eq!(run(&case, "## Disks with bad sectors"), 2);
+    assert_eq!(run(&case.scratch, "## Disks with bad sectors"), 2);
     case.untouched();
+}
+
+#[test]
+fn an_array_that_was_created_anew_in_the_wrong_order_is_read_as_documented() {
+    let scratch = Scratch::new();
+    let manifest = recreated(&scratch, NAMES);
+    let before: Vec<Vec<u8>> = NAMES.iter().map(|name| scratch.read(name)).collect();
+    assert_eq!(run(&scratch, "## Created anew in the wrong order"), 4);
+    let mut out = scratch.read("home-data.img");
+    out.truncate(
+        usize::try_from(manifest["content_bytes"].as_u64().expect("a length")).expect("small"),
+    );
+    std::fs::write(scratch.join("content.img"), out).expect("the content");
+    let sum = Tool::new("sha256sum").arg(scratch.join("content.img")).run().ok().out;
+    assert!(sum.starts_with(manifest["content_sha256"].as_str().expect("a sum")), "{sum}");
+    for (name, before) in NAMES.iter().zip(&before) {
+        assert!(scratch.read(name) == *before, "{name} was written");
+    }
 }

@@ -11,6 +11,7 @@ mod documented;
 mod json;
 mod kernel;
 mod refused;
+mod remade;
 mod solved;
 #[expect(dead_code, reason = "places of files are compared by another test")]
 #[path = "../files/tree.rs"]

@@ -14,6 +14,11 @@ pub(crate) const NAMES: [&str; 4] = ["a.img", "b.img", "c.img", "d.img"];
 
 /// An ext4 with 3,000 small files, whose inodes say where they belong.
 pub(crate) fn filled(scratch: &Scratch, size: u64) {
+    filled_with(scratch, size, "^has_journal");
+}
+
+/// The same with other features.
+pub(crate) fn filled_with(scratch: &Scratch, size: u64, features: &str) {
     let root = scratch.join("root");
     for folder in 0..30 {
         let folder = root.join(format!("folder {folder}"));
@@ -25,14 +30,19 @@ pub(crate) fn filled(scratch: &Scratch, size: u64) {
     }
     scratch.sparse("data.img", size);
     let image = scratch.join("data.img");
-    let words = ["-q", "-F", "-b", "4096", "-O", "^has_journal", "-d"];
+    let words = ["-q", "-F", "-b", "4096", "-O", features, "-d"];
     Tool::new("mkfs.ext4").args(words).arg(&root).arg(&image).run().ok();
 }
 
 /// Writes the file system into a raid5 of members in this order, which get no superblocks.
 pub(crate) fn striped(scratch: &Scratch, order: &[&str]) {
+    striped_as(scratch, "raid5", order);
+}
+
+/// The same for another level.
+pub(crate) fn striped_as(scratch: &Scratch, level: &str, order: &[&str]) {
     let members = order.iter().map(|name| format!("file({name}, offset=1M)"));
-    let stack = format!("raid5(chunk=64K, {})", members.collect::<Vec<_>>().join(", "));
+    let stack = format!("{level}(chunk=64K, {})", members.collect::<Vec<_>>().join(", "));
     order.iter().for_each(|name| drop(scratch.sparse(name, MEMBER)));
     let volume = scratch.serve(&stack, &[]);
     let data = scratch.join("data.img");
@@ -120,23 +130,27 @@ fn zeros_are_not_decided() {
     open.fails(1, &["no hypothesis 1: the case has 0"]);
 }
 
-/// The kernel made this array, a file system on it, and then the array anew with its members in another order
-/// (`scripts/lost-golden.py`).
-#[test]
-fn an_array_that_the_kernel_made_anew_in_another_order_is_solved() {
+/// Writes the members of an array with these names, and returns its manifest: the kernel made it, a file system on it, and
+/// then the array anew with its members in another order (`scripts/lost-golden.py`).
+pub(crate) fn recreated(scratch: &Scratch, names: [&str; 4]) -> Value {
     let lost =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/lost/raid5-4-recreated");
-    let manifest = std::fs::read(lost.join("manifest.json")).expect("the manifest");
-    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
-    let scratch = Scratch::new();
-    let names = ["m0.img", "m1.img", "m2.img", "m3.img"];
-    for name in names {
-        let packed = std::fs::read(lost.join(name).with_extension("packed")).expect("a member");
+    for (index, name) in names.into_iter().enumerate() {
+        let packed = std::fs::read(lost.join(format!("m{index}.packed"))).expect("a member");
         let member = Sparse::unpack(&packed);
         let mut bytes = vec![0; usize::try_from(member.size()).expect("small")];
         member.read_at(0, &mut bytes).expect("an image has all its bytes");
         std::fs::write(scratch.join(name), bytes).expect("a member");
     }
+    let manifest = std::fs::read(lost.join("manifest.json")).expect("the manifest");
+    serde_json::from_slice(&manifest).expect("JSON")
+}
+
+#[test]
+fn an_array_that_the_kernel_made_anew_in_another_order_is_solved() {
+    let scratch = Scratch::new();
+    let names = ["m0.img", "m1.img", "m2.img", "m3.img"];
+    let manifest = recreated(&scratch, names);
     let before: Vec<Vec<u8>> = names.iter().map(|name| scratch.read(name)).collect();
     let solved = solve(&scratch, &names, &["--json"]).ok().json();
     assert_eq!(solved["answer"], "decided", "{solved}");

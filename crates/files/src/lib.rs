@@ -92,6 +92,8 @@ trait FileSystem: Directories + Walked {
     /// Enters what of `gaps` is free.
     fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
     fn notes(&mut self) -> &mut Notes;
+    /// When it was made, in seconds since 1970; none if it does not say.
+    fn made(&mut self) -> Option<i64>;
     /// Bytes of a block: the unit of the journal's copies.
     fn block(&self) -> u64;
     /// Reads the journal.
@@ -115,10 +117,17 @@ fn known<'s>(source: &'s dyn ReadAt) -> Result<Box<dyn FileSystem + 's>, FilesEr
     Ok(Box::new(btrfs::Btrfs::new(reader, superblock)))
 }
 
+/// Returns when the file system on `source` was made, in seconds since 1970; `None` without a known file system, or if it
+/// does not say. Of xfs version 4, which does not, it is the last change of the root directory's attributes or entries.
+pub fn made(source: &dyn ReadAt) -> Option<i64> {
+    known(source).ok()?.made()
+}
+
 /// A volume whose journal is replayed into memory: its bytes are as they would be after a mount.
 pub struct Volume<'a> {
     overlay: Overlay<'a>,
     unreplayed: Option<String>,
+    in_flight: Vec<Range<u64>>,
 }
 
 impl<'a> Volume<'a> {
@@ -146,8 +155,9 @@ impl<'a> Volume<'a> {
             true => system.replayed(),
             false => Replayed::default(),
         };
-        let Replayed { copies, unreplayed } = replayed;
-        Ok(Volume { overlay: Overlay::new(source, system.block(), copies), unreplayed })
+        let Replayed { copies, unreplayed, in_flight } = replayed;
+        let overlay = Overlay::new(source, system.block(), copies);
+        Ok(Volume { overlay, unreplayed, in_flight })
     }
 
     /// The changes that are in the journal alone and are not shown, in a sentence: files and names may be older ones.
@@ -168,7 +178,7 @@ impl<'a> Volume<'a> {
     /// # Errors
     /// Those of [`Volume::open`]: a journal may hold a superblock, too.
     pub fn walk(&self) -> Result<Walk<'_>, FilesError> {
-        self.file_system().map(Walk::new)
+        self.file_system().map(|system| Walk::new(system, self.in_flight.clone()))
     }
 }
 
@@ -187,6 +197,8 @@ impl ReadAt for Volume<'_> {
 struct Replayed {
     copies: BTreeMap<u64, overlay::Copy>,
     unreplayed: Option<String>,
+    /// Bytes of the volume of which the journal has newer ones that are not shown.
+    in_flight: Vec<Range<u64>>,
 }
 
 /// Finds the owners of the bytes `wanted` of the file system on `source`. Ranges may overlap and may go beyond

@@ -153,11 +153,18 @@ pub struct Walk<'a> {
     named: Bits,
     /// Blocks of 512 bytes of files, where no two files share one.
     owned: Bits,
+    /// Metadata of which a journal has newer ones: they are in doubt, too.
+    in_flight: Vec<Range<u64>>,
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(system: Box<dyn FileSystem + 'a>) -> Walk<'a> {
+    pub(crate) fn new(
+        mut system: Box<dyn FileSystem + 'a>,
+        in_flight: Vec<Range<u64>>,
+    ) -> Walk<'a> {
+        system.doubts().set(in_flight.clone());
         Walk {
+            in_flight,
             system,
             frames: Vec::new(),
             has_begun: false,
@@ -178,7 +185,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Says which bytes of the volume are in doubt.
-    pub fn set_doubtful(&mut self, ranges: Vec<Range<u64>>) {
+    pub fn set_doubtful(&mut self, mut ranges: Vec<Range<u64>>) {
+        ranges.extend(self.in_flight.iter().cloned());
         self.system.doubts().set(ranges);
     }
 

@@ -164,6 +164,56 @@ fn a_journal_is_replayed_and_its_damage_is_told() {
     assert!(told.starts_with("the journal was not replayed"), "{told}");
 }
 
+/// A record of the log says that an inode was changed: its name is in doubt, and no other one.
+#[test]
+fn inodes_in_the_log_of_xfs_are_in_doubt() {
+    let in_doubt = |image: &Vec<u8>| {
+        let volume = Volume::open(image).expect("it is known");
+        let mut walk = volume.walk().expect("it is known");
+        walk.set_doubtful(Vec::new());
+        let mut names = Vec::new();
+        while let Some(event) = walk.next() {
+            let is_doubtful = walk.took_doubtful();
+            match event {
+                Event::Entry(_, node) => names.push((node.inode, is_doubtful)),
+                _ => assert!(!is_doubtful, "{event:?}"),
+            }
+        }
+        (names, volume.unreplayed().map(str::to_owned))
+    };
+    let mut image = unpacked("xfs");
+    let (names, unreplayed) = in_doubt(&image);
+    assert_eq!(unreplayed, None);
+    let inode = names[1].0;
+    let number = |at: usize, len: usize| {
+        image[at..at + len].iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    };
+    let (log, bits) = (number(48, 8), number(124, 1));
+    let log = ((log >> bits) * number(84, 4) + (log & ((1 << bits) - 1))) * number(4, 4);
+    let mut record = vec![0; 1024];
+    let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+    let lsn = (1_u64 << 62).to_be_bytes();
+    for (at, field) in [(0, 0xfeed_babe_u32), (8, 2), (12, 512), (40, 1), (300, 1), (320, 32 << 10)]
+    {
+        put(at, &field.to_be_bytes());
+    }
+    put(16, &lsn);
+    put(24, &lsn);
+    // The first word of the operation stands in the header, and the cycle in its place.
+    put(44, &7_u32.to_be_bytes());
+    put(512, &(1_u32 << 30).to_be_bytes());
+    put(516, &56_u32.to_be_bytes());
+    put(520, &[0x69]);
+    put(524, &0x123b_u16.to_le_bytes());
+    put(524 + 16, &inode.to_le_bytes());
+    image[log..log + 1024].copy_from_slice(&record);
+    let (names, unreplayed) = in_doubt(&image);
+    let told = unreplayed.expect("it is told");
+    assert!(told.contains("1024 bytes") && told.contains("changes of 1 inodes"), "{told}");
+    // A file may have several names.
+    assert!(names.iter().all(|one| one.1 == (one.0 == inode)), "{names:?}");
+}
+
 #[test]
 fn a_damaged_descriptor_hides_its_group_only() {
     let mut image = unpacked("ext4");

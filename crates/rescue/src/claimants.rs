@@ -8,6 +8,7 @@ use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap, ppl};
 use crate::assemble::{self, Claimant, Ranges, joined};
 use crate::patient::Patient;
 use crate::scan::{Findings, FoundSuperblock, How, Place};
+use crate::solve::{Claim, Pattern};
 
 /// The most bytes of a bitmap that are read: all chunks that md keeps, in whole pages with the header.
 const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
@@ -104,6 +105,26 @@ pub fn stale(members: &[Examined]) -> Vec<usize> {
         found.extend(stale.filter(is_whole).map(|one| array.claimants[one].member));
     }
     found
+}
+
+/// Returns the geometries that superblocks on members name, also those of an earlier array, each once.
+#[must_use]
+pub fn claims(members: &[Examined]) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = Vec::new();
+    for found in members.iter().flat_map(|one| &one.findings.superblocks) {
+        let Ok(superblock) = &found.result else { continue };
+        let pattern = Pattern {
+            level: superblock.level,
+            layout: superblock.layout,
+            chunk: superblock.chunk,
+            members: superblock.raid_disks as usize,
+        };
+        let claim = Claim { pattern, offset: found.place.start + superblock.data_offset };
+        if superblock.reshape.is_none() && !claims.contains(&claim) {
+            claims.push(claim);
+        }
+    }
+    claims
 }
 
 /// The name of a place on a member.

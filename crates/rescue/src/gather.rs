@@ -98,6 +98,7 @@ pub fn gather(sources: &[Source<'_>], most: u64) -> Gathered {
             .flat_map(|(member, found)| found.iter().map(move |one| clue(member, one)))
             .filter(|clue| !is_of_member(clue, &known[clue.anchor], sources[clue.member].patient))
             .collect(),
+        holes: sources.iter().map(|source| source.holes.to_vec()).collect(),
         scanned: sources.iter().map(|source| windows(source.patient.size(), most)).collect(),
         ..Question::default()
     };
@@ -146,7 +147,8 @@ fn windows_of<T, I: IntoIterator<Item = T>>(
         let length = (length + OVERLAP).min(size - at);
         bytes.resize(usize::try_from(length).expect("a window is some MiB"), 0);
         source.patient.read_around(at, &mut bytes, &mut Vec::new());
-        for hole in source.holes.iter().filter(|hole| hole.start < at + length && hole.end > at) {
+        let behind = source.holes.partition_point(|hole| hole.end <= at);
+        for hole in source.holes[behind..].iter().take_while(|hole| hole.start < at + length) {
             let within = |byte: u64| {
                 usize::try_from(byte.clamp(at, at + length) - at).expect("a window is some MiB")
             };
@@ -182,7 +184,8 @@ impl Rows for [Source<'_>] {
     fn read(&self, member: usize, at: u64, length: usize) -> Option<Vec<u8>> {
         let source = self.get(member)?;
         let end = at.checked_add(length as u64)?;
-        if source.holes.iter().any(|hole| hole.start < end && hole.end > at) {
+        let behind = source.holes.partition_point(|hole| hole.end <= at);
+        if source.holes.get(behind).is_some_and(|hole| hole.start < end) {
             return None;
         }
         let mut bytes = vec![0; length];

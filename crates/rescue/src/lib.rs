@@ -23,20 +23,25 @@ pub mod evidence;
 mod gather;
 mod guess;
 pub mod look;
+mod overwritten;
 mod patient;
+mod remade;
 pub mod samples;
 pub mod scan;
 mod solve;
 mod verified;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
-pub use claimants::{Array, Examined, candidate, label, stale};
+pub use claimants::{Array, Examined, candidate, claims, label, stale};
 pub use clue::{Anchor, Clue, Structure};
 pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
+pub use overwritten::overwritten;
 pub use patient::{Fingerprint, Patient, PatientError};
+pub use remade::{Content, remade};
 pub use solve::{
-    Agreement, Answer, Check, Fixed, Given, Hypothesis, LeftOver, Named, Pattern, Question, Reason,
-    Redundancy, Related, Reshape, Rows, Seat, contradicted, related, solve, solve_by_files,
+    Agreement, Answer, Check, Claim, Fit, Fixed, Given, Hypothesis, LeftOver, Named, Pattern,
+    Question, Reason, Redundancy, Related, Reshape, Rows, Seat, fit, related, solve,
+    solve_by_files,
 };
 pub use verified::{BadFile, Checked, Compared, MemberRow, Outcome, Sampled, Verdict, Verified};

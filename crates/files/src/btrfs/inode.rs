@@ -52,6 +52,11 @@ impl Content<'_> {
     }
 }
 
+/// When an inode was made, in seconds since 1970.
+pub(super) fn made(item: &[u8]) -> Tried<i64> {
+    Ok(le64(item, 148)?.cast_signed())
+}
+
 /// The attributes in the item of the inode `number`.
 pub(super) fn attributes(number: u64, item: &[u8]) -> Tried<Node> {
     let time = |at: usize| -> Tried<Time> {

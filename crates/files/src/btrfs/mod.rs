@@ -206,6 +206,13 @@ impl FileSystem for Btrfs<'_> {
         self.superblock.size
     }
 
+    fn made(&mut self) -> Option<i64> {
+        self.nodes_left += WAY;
+        let root = self.subvolume(TOP).ok()?.root;
+        let (_, item) = self.item(root, (ROOT_INODE, inode::INODE_ITEM, 0)).ok()??;
+        inode::made(&item).ok().filter(|made| *made > 0)
+    }
+
     fn claim_owned(&mut self, claims: &mut Claims) {
         claims.claim(0..1 << 20, Owner::Metadata("boot area and superblock"));
         for place in [64 << 20, 256 << 30] {

@@ -252,6 +252,10 @@ impl FileSystem for Ext<'_> {
         self.superblock.blocks * self.superblock.block
     }
 
+    fn made(&mut self) -> Option<i64> {
+        i64::try_from(self.superblock.made).ok().filter(|made| *made > 0)
+    }
+
     fn claim_owned(&mut self, claims: &mut Claims) {
         let start = self.superblock.first_block * self.superblock.block;
         claims.claim(0..start, Owner::Metadata("boot area"));

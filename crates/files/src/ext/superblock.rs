@@ -76,6 +76,8 @@ pub struct Superblock {
     pub(super) journal: u64,
     /// The journal has changes that are not in place.
     pub(super) needs_replay: bool,
+    /// When it was made, in seconds since 1970; 0 if it does not say.
+    pub(super) made: u64,
     /// Inodes of the file system itself, in words.
     pub(super) special: Vec<(u64, &'static str)>,
     pub(super) notes: Vec<&'static str>,
@@ -212,6 +214,7 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         multi_mount,
         journal: le32(bytes, 0xe0)?.into(),
         needs_replay: incompat & incompat::RECOVER != 0,
+        made: u64::from(le32(bytes, 0x108)?) | u64::from(byte(bytes, 0x276)?) << 32,
         special: special(bytes, compat)?,
         notes: notes(bytes, ro_compat, blocks > volume / block)?,
     })

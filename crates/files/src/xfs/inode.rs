@@ -96,6 +96,12 @@ impl Inode {
         })
     }
 
+    /// When it was made, in seconds since 1970, or changed if it does not say; none without the number.
+    pub(super) fn made(&self) -> Option<i64> {
+        let is_v3 = self.forks.0 == 176;
+        self.time(if is_v3 { 144 } else { 48 }).ok().map(|(seconds, _)| seconds)
+    }
+
     /// A time: seconds and nanoseconds, or nanoseconds since 2^31 seconds before 1970.
     fn time(&self, at: usize) -> Tried<Time> {
         let number = be64(&self.bytes, at)?;

@@ -242,6 +242,10 @@ impl FileSystem for Xfs<'_> {
         self.superblock.blocks * self.superblock.block
     }
 
+    fn made(&mut self) -> Option<i64> {
+        self.inode(self.superblock.root).ok()?.made()
+    }
+
     fn claim_owned(&mut self, claims: &mut Claims) {
         if let Some((first, count)) = self.superblock.log
             && let Ok(range) = self.superblock.bytes(first, count)

@@ -40,6 +40,13 @@ pub enum Doubt {
         /// The roles on whose members they lie.
         roles: Vec<usize>,
     },
+    /// The array was created over what lies on the members, and nothing proves that its geometry is that of the data.
+    Recreated {
+        /// When its superblocks say that it was created, in seconds since 1970.
+        at: u64,
+        /// When its file system was made, if that was before; `None` if members have superblocks of another array.
+        made: Option<u64>,
+    },
     /// The array is read by evidence, which leaves something open.
     Evidence {
         /// The question that it leaves open, in a sentence without an end.
@@ -64,6 +71,12 @@ pub enum Doubt {
 }
 
 impl Doubt {
+    /// True if the geometry may be another one, so that no byte is sure: [`crate::solve`] finds it.
+    #[must_use]
+    pub fn is_of_geometry(&self) -> bool {
+        matches!(self, Doubt::Contradicted { .. } | Doubt::Recreated { .. })
+    }
+
     /// The bytes of the array that are in doubt; `None` if nothing says which.
     #[must_use]
     pub fn ranges(&self) -> Option<&Ranges> {

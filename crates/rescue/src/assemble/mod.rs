@@ -30,6 +30,8 @@ mod seats;
 
 use std::ops::Range;
 
+use braid_array::Role;
+use braid_array::geometry::Column;
 use braid_level::Level;
 use braid_level::size::suffice;
 use braid_md::{Bitmap, Features, Resync, Superblock, ppl};
@@ -149,6 +151,33 @@ impl Opening {
         let cells = layout
             .map(|layout| agreement::agreement(&layout, claimants, &self.seats, members, all));
         cells.unwrap_or_default()
+    }
+}
+
+impl Opening {
+    /// Returns the bytes of the members that have parity, by their indices in the case. There are none without parity, or if
+    /// the array has more than `most` stripes.
+    #[must_use]
+    pub fn parity(&self, claimants: &[Claimant], most: u64) -> Vec<(usize, Ranges)> {
+        let array = &claimants[self.freshest].superblock;
+        let Ok(Layout::Parity(geometry)) = layout_of(claimants, array, &self.seats) else {
+            return Vec::new();
+        };
+        let chunk = geometry.chunk();
+        let stripes = geometry.member_size() / chunk;
+        if stripes > most {
+            return Vec::new();
+        }
+        let of_role = |(role, seat): (usize, &Option<Seat>)| {
+            let one = &claimants[seat.as_ref()?.claimant];
+            let start = one.start + one.superblock.data_offset;
+            let is_parity = |stripe: &u64| {
+                !matches!(geometry.column_of(*stripe, Role::nth(role)), Column::Data(_))
+            };
+            let range = |stripe: u64| start + stripe * chunk..start + (stripe + 1) * chunk;
+            Some((one.member, joined((0..stripes).filter(is_parity).map(range).collect())))
+        };
+        self.seats.iter().enumerate().filter_map(of_role).collect()
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Volume {
     pub place: Place,
     /// The formats at its start.
     pub contains: Vec<Signature>,
+    /// When its file system was made, in seconds since 1970, if it says so.
+    pub made: Option<i64>,
     /// True if other volumes lie in it, which make up its content.
     pub is_divided: bool,
 }
@@ -102,7 +104,9 @@ fn look_at(
         }
     }
     let name = unique(name, &found.volumes);
-    found.volumes.push(Volume { name, place, contains, is_divided: !inner.is_empty() });
+    let made = if is(Class::FileSystem) { braid_files::made(&reader) } else { None };
+    let is_divided = !inner.is_empty();
+    found.volumes.push(Volume { name, place, contains, made, is_divided });
     inner
 }
 
@@ -141,6 +145,23 @@ impl ReadAt for Reader<'_> {
                 }))
             }
         }
+    }
+}
+
+impl braid_files::ReadAt for Reader<'_> {
+    fn size(&self) -> u64 {
+        self.place.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            match ReadAt::read_at(self, offset + done as u64, &mut buf[done..])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => done += count,
+            }
+        }
+        Ok(())
     }
 }
 

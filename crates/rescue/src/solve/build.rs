@@ -159,7 +159,7 @@ pub(super) fn zoned(hypothesis: &Hypothesis, grounds: &Grounds<'_>) -> Option<Hy
     best.filter(|best| best.score() > hypothesis.score())
 }
 
-fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis {
+pub(super) fn open(map: Map, seats: Vec<Option<Seat>>, grounds: &Grounds<'_>) -> Hypothesis {
     let mut bases = vec![None; grounds.question.anchors.len()];
     bases[grounds.anchor] = Some(grounds.base);
     Hypothesis {

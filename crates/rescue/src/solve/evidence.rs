@@ -40,7 +40,7 @@ pub(super) struct Evidence {
     pub places: Vec<Place>,
     /// Number of members, with and without evidence.
     pub members: usize,
-    /// For each member a digest of all that was seen on it; 0 for nothing.
+    /// For each member a digest of all that was seen on it; 0 for nothing, and for a single block, which parity may equal.
     digests: Vec<u64>,
     sightings: Vec<Sighting>,
 }
@@ -77,17 +77,21 @@ impl Evidence {
             digests: vec![0; question.sizes.len()],
             sightings: Vec::new(),
         };
+        let mut counts = vec![0; question.sizes.len()];
         for ((_, anchor, at), mut sightings) in by_place.into_iter().take(MOST_PLACES) {
             sightings.sort_unstable();
             sightings.dedup();
             for sighting in &sightings {
                 let digest = &mut evidence.digests[sighting.member];
                 *digest = digest.wrapping_add(scatter(sighting.at ^ scatter(at)));
+                counts[sighting.member] += 1;
             }
             let first = evidence.sightings.len();
             evidence.sightings.extend(sightings);
             evidence.places.push(Place { anchor, at, sightings: first..evidence.sightings.len() });
         }
+        let single = evidence.digests.iter_mut().zip(counts).filter(|(_, count)| *count < 2);
+        single.for_each(|(digest, _)| *digest = 0);
         evidence
     }
 

@@ -29,6 +29,7 @@ use super::decide::{LEAST_OF_SEAT, TOO_NEAR, extent, holds, is_refuted, left_ove
 use super::equal::have_same_content;
 use super::evidence::Evidence;
 use super::judge::{judge, position, seat_of};
+use super::map::Spot;
 use super::question::{Question, Rows};
 use super::room::has_room;
 use super::unfit::{needed, take_stale_out};
@@ -40,7 +41,7 @@ pub type Check<'a> = &'a dyn Fn(&dyn ReadAt) -> Witnesses;
 /// Fillings that are tried. The orders of five members are 120.
 const MOST_FILLINGS: usize = 1000;
 /// Those that are listed, at most.
-const MOST_LISTED: usize = 100_000;
+pub(super) const MOST_LISTED: usize = 100_000;
 /// Bytes that all of them read, at most.
 const MOST_BYTES: u64 = 8 << 30;
 /// Share of the best score, as a fraction, from which on a hypothesis is tried.
@@ -88,7 +89,7 @@ impl Open<'_> {
         self.decide_among(whole).or_else(|| self.decide_among(rest))
     }
 
-    fn decide_among(&self, fillings: Vec<Hypothesis>) -> Option<Answer> {
+    pub(super) fn decide_among(&self, fillings: Vec<Hypothesis>) -> Option<Answer> {
         if fillings.len() > MOST_FILLINGS {
             return None;
         }
@@ -144,7 +145,7 @@ impl Open<'_> {
         self.fill_from(0, &mut open, &free, fillings);
     }
 
-    fn fill_from(
+    pub(super) fn fill_from(
         &self,
         role: usize,
         open: &mut Hypothesis,
@@ -236,11 +237,17 @@ impl Open<'_> {
             }
             counts.iter_mut().zip(on).for_each(|(count, on)| *count += usize::from(on));
         }
-        let seats = one.seats.iter().zip(counts);
-        let without = seats.filter(|(seat, _)| {
-            seat.is_some_and(|seat| seat.satisfied + seat.echoes < LEAST_OF_SEAT)
+        // The parity member of a raid4 has no files. It is the one that is left over.
+        let has_data = |role: usize| {
+            let mut stripes = 0..one.seats.len() as u64;
+            let spot = |stripe| Spot { role, row: stripe * one.pattern.chunk, section: 0 };
+            stripes.any(|stripe| one.map.owner(spot(stripe)).is_some())
+        };
+        let seats = one.seats.iter().zip(counts).enumerate();
+        let without = seats.filter(|(role, (seat, _))| {
+            seat.is_some_and(|seat| seat.satisfied + seat.echoes < LEAST_OF_SEAT) && has_data(*role)
         });
-        without.map(|(_, count)| count).collect()
+        without.map(|(_, (_, count))| count).collect()
     }
 }
 
@@ -353,6 +360,24 @@ mod tests {
         };
         let clues = (0..40).flat_map(|chunk| [(0, chunk), (2, chunk)]).map(clue).collect();
         Question { sizes: vec![SIZE; 4], anchors: vec![anchor], clues, ..Question::default() }
+    }
+
+    #[test]
+    fn a_geometry_that_superblocks_name_is_tried_in_each_order() {
+        // Three blocks alone, which explain nothing.
+        let mut question = question();
+        question.clues.truncate(3);
+        let solve = |question: &Question| super::super::solve_by_files(question, &read, &check);
+        assert!(matches!(solve(&question), Answer::Undecided { .. }));
+        let (level, layout, chunk) = (braid_level::Level::Raid0, 0, CHUNK);
+        let pattern = crate::Pattern { level, layout, chunk, members: 4 };
+        question.claims = vec![crate::Claim { pattern, offset: 0 }];
+        let Answer::Decided { first, .. } = solve(&question) else { panic!("files decide") };
+        let members: Vec<_> = first.seats.iter().flatten().map(|seat| seat.member).collect();
+        assert_eq!((members.as_slice(), first.files), (&ORDER[..], (40, 0)));
+        // The caller knows that it was another one.
+        question.fixed.chunk = Some(2 * CHUNK);
+        assert!(matches!(solve(&question), Answer::Undecided { .. }));
     }
 
     #[test]

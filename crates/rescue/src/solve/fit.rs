@@ -4,13 +4,14 @@
 //!   block on a member ──geometry──▶ byte of the array ── minus its place in the file system ──▶ a start
 //! ```
 //!
-//! If the geometry is right, all blocks of a file system agree where it starts, wherever that is.
+//! If the geometry is right, all blocks of a file system agree where it starts, wherever that is. A place of which there
+//! are copies elsewhere, as in a journal, agrees if one of its blocks does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_level::Level;
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, Sighting};
 use super::map::{Map, Pattern, Spot};
 use super::question::Question;
 
@@ -25,44 +26,92 @@ pub struct Given {
     pub component: u64,
 }
 
+/// The agreement of a geometry with the blocks of one structure: the one with the most blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// The structure: an index of the question's anchors.
+    pub anchor: usize,
+    /// Roles on whose members most blocks do not agree with the others, or all roles with blocks if there is no start.
+    pub contradicted: Vec<usize>,
+    /// Roles on whose members blocks of it lie.
+    pub roles: Vec<usize>,
+    /// The byte of the array at which two thirds of its places say that it starts; `None` if fewer agree.
+    pub start: Option<u64>,
+    /// Number of its places that were seen on data of the array.
+    pub places: usize,
+    /// True if blocks prove the member of each role but one, which is left for the last member.
+    pub is_proved: bool,
+}
+
+/// Bytes of an array at which a structure starts, also where the table of its partitions is lost.
+pub(crate) const STARTS: [u64; 3] = [0, 63 * 512, 1 << 20];
+
+impl Fit {
+    /// Returns true if the blocks belong elsewhere.
+    #[must_use]
+    pub fn contradicts(&self) -> bool {
+        !self.contradicted.is_empty() || self.start.is_none_or(|start| !STARTS.contains(&start))
+    }
+}
+
 /// Number of blocks on a member that say whether its role is right.
 const LEAST: u32 = 4;
 
-/// Returns the roles on whose members most blocks do not agree with the others; `None` without evidence, and for linear
-/// arrays. Only blocks of the structure with the most blocks are compared.
+/// Compares a geometry with the structure that has the most blocks; `None` without evidence, and for linear arrays.
 #[must_use]
-pub fn contradicted(question: &Question, given: &Given) -> Option<Vec<usize>> {
-    let anchor = Evidence::new(question).main_anchor()?;
+pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
+    let evidence = Evidence::new(question);
+    let anchor = evidence.main_anchor()?;
     let map = Map::new(given.pattern).filter(|map| map.pattern.level != Level::Linear)?;
+    let located = |sighting: &Sighting| located(given, &map, sighting);
+    let mut by_role: Vec<BTreeMap<u64, u32>> = vec![BTreeMap::new(); given.seats.len()];
+    let (mut by_place, mut places) = (BTreeMap::<u64, usize>::new(), 0);
+    for place in evidence.places.iter().filter(|place| place.anchor == anchor) {
+        let mut starts = BTreeSet::new();
+        for (role, at) in evidence.sightings(place).iter().filter_map(located) {
+            // A start before the array's is a contradiction, too.
+            let start = at.wrapping_sub(place.at);
+            *by_role[role].entry(start).or_default() += 1;
+            starts.insert(start);
+        }
+        places += usize::from(!starts.is_empty());
+        starts.into_iter().for_each(|start| *by_place.entry(start).or_default() += 1);
+    }
+    let (start, agreeing) = by_place.into_iter().max_by_key(|(_, count)| *count)?;
+    let is_majority = agreeing * 3 >= places * 2;
+    let is_contradicted = |role: &BTreeMap<u64, u32>| {
+        let all: u32 = role.values().sum();
+        let agreeing = role.get(&start).copied().unwrap_or(0);
+        all > 0 && if is_majority { all >= LEAST && agreeing * 2 < all } else { true }
+    };
+    let roles = |is: &dyn Fn(&BTreeMap<u64, u32>) -> bool| -> Vec<usize> {
+        by_role.iter().enumerate().filter(|(_, one)| is(one)).map(|(role, _)| role).collect()
+    };
+    let contradicted = roles(&is_contradicted);
+    let proved = by_role.iter().filter(|role| role.contains_key(&start)).count();
+    let present = given.seats.iter().flatten().count();
+    Some(Fit {
+        anchor,
+        start: is_majority.then_some(start),
+        roles: roles(&|role| !role.is_empty()),
+        places,
+        is_proved: is_majority && contradicted.is_empty() && proved + 1 >= present,
+        contradicted,
+    })
+}
+
+/// The role of a block's member, and the byte of the array on which it lies; `None` for parity and unused bytes.
+fn located(given: &Given, map: &Map, sighting: &Sighting) -> Option<(usize, u64)> {
+    let is_here = |seat: &Option<(usize, u64)>| seat.is_some_and(|one| one.0 == sighting.member);
+    let role = given.seats.iter().position(is_here)?;
+    let offset = given.seats[role].map_or(0, |(_, offset)| offset);
+    let at = sighting.at.checked_sub(offset).filter(|at| *at < given.component)?;
     let sections = map.sections();
     let chunk = given.pattern.chunk.max(1);
     let distance = given.component / sections / chunk * chunk;
-    let mut starts: Vec<BTreeMap<u64, u32>> = vec![BTreeMap::new(); given.seats.len()];
-    for clue in question.clues.iter().filter(|clue| clue.anchor == anchor) {
-        let is_here =
-            |seat: &Option<(usize, u64)>| seat.is_some_and(|(member, _)| member == clue.member);
-        let Some(role) = given.seats.iter().position(is_here) else { continue };
-        let offset = given.seats[role].map_or(0, |(_, offset)| offset);
-        let Some(at) = clue.at.checked_sub(offset).filter(|at| *at < given.component) else {
-            continue;
-        };
-        let (section, row) = match sections {
-            1 => (0, at),
-            _ => (at.checked_div(distance)?, at % distance),
-        };
-        let Some(owner) = map.owner(Spot { role, row, section }) else { continue };
-        // A start before the array's is a contradiction, too.
-        *starts[role].entry(owner.wrapping_sub(clue.place)).or_default() += 1;
-    }
-    let mut sum: BTreeMap<u64, u32> = BTreeMap::new();
-    for (start, count) in starts.iter().flatten() {
-        *sum.entry(*start).or_default() += count;
-    }
-    let (start, _) = sum.into_iter().max_by_key(|(_, count)| *count)?;
-    let is_contradicted = |role: &BTreeMap<u64, u32>| {
-        let all: u32 = role.values().sum();
-        all >= LEAST && role.get(&start).copied().unwrap_or(0) * 2 < all
+    let (section, row) = match sections {
+        1 => (0, at),
+        _ => (at.checked_div(distance)?, at % distance),
     };
-    let roles = starts.iter().enumerate().filter(|(_, role)| is_contradicted(role));
-    Some(roles.map(|(role, _)| role).collect())
+    Some((role, map.owner(Spot { role, row, section })?))
 }

@@ -21,6 +21,7 @@ mod answer;
 mod assign;
 mod build;
 mod candidates;
+mod claimed;
 mod content;
 mod decide;
 mod equal;
@@ -42,9 +43,10 @@ mod vote;
 pub use answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Reshape, Seat};
 pub use expression::Named;
 pub use files::Check;
-pub use fit::{Given, contradicted};
+pub(crate) use fit::STARTS;
+pub use fit::{Fit, Given, fit};
 pub use map::Pattern;
-pub use question::{Fixed, Question, Rows};
+pub use question::{Claim, Fixed, Question, Rows};
 pub use related::{Redundancy, Related, related};
 
 use std::cell::Cell;
@@ -112,7 +114,7 @@ fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Ans
                         check,
                         read: Cell::new(0),
                     };
-                    open.decide(raw).unwrap_or(answer)
+                    open.decide(raw).or_else(|| open.decide_claimed()).unwrap_or(answer)
                 }
                 (answer, _) => answer,
             }

@@ -1,7 +1,10 @@
 //! The question: members, evidence, and what is known already.
 
+use std::ops::Range;
+
 use braid_level::Level;
 
+use super::map::Pattern;
 use crate::{Anchor, Clue};
 
 /// Members and the evidence that was found on them.
@@ -19,10 +22,25 @@ pub struct Question {
     /// For each member the ranges (offset, length) in which clues were sought. A member without an entry was read
     /// from its first byte to its last.
     pub scanned: Vec<Vec<(u64, u64)>>,
+    /// For each member the ranges without content, in order, in which no clue can have been found. A member without an entry
+    /// has none.
+    pub holes: Vec<Vec<Range<u64>>>,
     /// Members of which superblocks say that their array went on without them.
     pub stale: Vec<usize>,
+    /// Geometries that superblocks name, where their roles may be wrong.
+    pub claims: Vec<Claim>,
     /// Parameters that are not in question.
     pub fixed: Fixed,
+}
+
+/// A geometry that superblocks name, without the roles of members: `mdadm --create` is often given the same parameters as
+/// the array before, and the members in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The geometry.
+    pub pattern: Pattern,
+    /// Bytes from the start of each member to its data.
+    pub offset: u64,
 }
 
 /// Parameters that the caller knows.
@@ -51,9 +69,22 @@ impl<F: Fn(usize, u64, usize) -> Option<Vec<u8>>> Rows for F {
 }
 
 impl Question {
+    /// Returns true if the caller knows nothing else of this geometry.
+    pub(super) fn allows(&self, pattern: &Pattern) -> bool {
+        let Fixed { level, layout, chunk, members } = self.fixed;
+        level.is_none_or(|one| one == pattern.level)
+            && layout.is_none_or(|one| one == pattern.layout)
+            && chunk.is_none_or(|one| one == pattern.chunk)
+            && members.is_none_or(|one| one == pattern.members)
+    }
+
     /// Returns true if a clue at this byte of the member would have been found.
     pub(super) fn was_scanned(&self, member: usize, at: u64) -> bool {
         let is_within = |&(offset, length): &(u64, u64)| at >= offset && at - offset < length;
-        self.scanned.get(member).is_none_or(|ranges| ranges.iter().any(is_within))
+        let is_hole = self.holes.get(member).is_some_and(|holes| {
+            let next = holes.partition_point(|hole| hole.end <= at);
+            holes.get(next).is_some_and(|hole| hole.start <= at)
+        });
+        !is_hole && self.scanned.get(member).is_none_or(|ranges| ranges.iter().any(is_within))
     }
 }

@@ -14,7 +14,7 @@ use std::cell::Cell;
 
 use braid_level::{Level, ParityLayout};
 use braid_rescue::{
-    Anchor, Answer, Clue, Given, Hypothesis, Pattern, Question, Structure, contradicted, solve,
+    Anchor, Answer, Clue, Given, Hypothesis, Pattern, Question, Structure, fit, solve,
 };
 use braid_seed::Rng;
 use braid_sim::for_each_seed;
@@ -219,8 +219,9 @@ fn a_given_geometry_is_compared_with_the_evidence() {
         let given =
             |seats: &[Option<(usize, u64)>]| Given { pattern, seats: seats.to_vec(), component };
         let question = world.question();
-        let Some(right) = contradicted(&question, &given(&world.seats)) else { return };
-        assert_eq!(right, [0; 0], "seed {seed}, {pattern}");
+        let Some(right) = fit(&question, &given(&world.seats)) else { return };
+        assert_eq!(right.contradicted, [0; 0], "seed {seed}, {pattern}");
+        assert_eq!(right.start, Some(base), "seed {seed}, {pattern}");
         confirmed.set(confirmed.get() + 1);
         // Two members of a raid10 may have the same content.
         let (one, other) = (rng.index(pattern.members), rng.index(pattern.members));
@@ -229,8 +230,9 @@ fn a_given_geometry_is_compared_with_the_evidence() {
         if one == other || pattern.level == Level::Raid10 {
             return;
         }
-        let wrong = contradicted(&question, &given(&seats)).expect("the same blocks");
-        refuted.set(refuted.get() + u32::from(!wrong.is_empty()));
+        let wrong = fit(&question, &given(&seats)).expect("the same blocks");
+        assert!(!wrong.is_proved, "seed {seed}, {pattern}");
+        refuted.set(refuted.get() + u32::from(!wrong.contradicted.is_empty()));
     });
     let (confirmed, refuted) = (confirmed.get(), refuted.get());
     println!("confirmed: {confirmed}, refuted: {refuted}");
@@ -249,5 +251,5 @@ fn sections_that_are_shorter_than_a_chunk_are_not_compared() {
     };
     let pattern = Pattern { level: Level::Raid10, layout: 0x201, chunk: 64 << 10, members: 2 };
     let given = Given { pattern, seats: vec![Some((0, 0)), Some((1, 0))], component: 64 << 10 };
-    assert_eq!(contradicted(&question, &given), None);
+    assert_eq!(fit(&question, &given), None);
 }

@@ -17,9 +17,7 @@ use braid_rescue::assemble::{
     self, Claimant, Doubt, Half, Halves, OpenError, Opening, Ranges, Seat, backup,
 };
 use braid_rescue::look::{self, Found, look};
-use braid_rescue::{
-    Array, Case, Examined, Given, Pattern, QUICK, Source, arrays, contradicted, gather,
-};
+use braid_rescue::{Array, Case, Content, Examined, QUICK, Source, arrays, gather, remade};
 use braid_service::failure::Failure;
 use braid_service::volume::IoMode;
 use braid_shell::{shell_path, shell_word, shown};
@@ -134,7 +132,7 @@ pub(super) fn opened(name: &Path, meant: &Meant) -> Result<Opened, Failure> {
         }
     }
     name_apart(&mut read);
-    let (volumes, not_read) = volumes(&mut read)?;
+    let (volumes, not_read) = volumes(&mut read, &members)?;
     let chosen = match &meant.volume {
         None => {
             let mut whole = (0..volumes.len()).filter(|index| !volumes[*index].is_divided);
@@ -212,8 +210,7 @@ fn by_superblocks(
     let opening =
         assemble::open(&array.claimants).map_err(|error| unreadable(name, &array, &error))?;
     let stack = expression(case, members, name, &array.claimants, &opening, "")?;
-    let mut doubts = opening.doubts.clone();
-    doubts.extend(contradiction(members, &array, &opening));
+    let doubts = opening.doubts.clone();
     let name = array.label();
     let size = opening.size;
     Ok(ReadArray { name, stack, doubts, by: By::Superblocks { array, opening }, size })
@@ -302,7 +299,10 @@ fn name_apart(read: &mut [ReadArray]) {
 }
 
 /// Looks for volumes in the arrays, which are opened for that.
-fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<String>), Failure> {
+fn volumes(
+    read: &mut [ReadArray],
+    members: &[Examined],
+) -> Result<(Vec<Volume>, Vec<String>), Failure> {
     let executor = cat::executor(IoMode::Auto)?;
     let mut devices = Vec::new();
     for one in read.iter_mut() {
@@ -314,6 +314,7 @@ fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<String>), Failure
     let named = named.map(|(one, device)| (one.name.clone(), device as &dyn ReadAt));
     let devices: Vec<(String, &dyn ReadAt)> = named.collect();
     let Found { volumes, unread } = look(&devices);
+    doubt_superblocks(read, members, &volumes);
     let stacks: Vec<String> = read.iter().map(|one| one.stack.clone()).collect();
     let volume = |one: look::Volume| {
         let arrays = one.place.arrays();
@@ -336,27 +337,19 @@ fn volumes(read: &mut [ReadArray]) -> Result<(Vec<Volume>, Vec<String>), Failure
     Ok((volumes.into_iter().map(volume).collect(), unread.collect()))
 }
 
-/// Compares the superblocks with blocks that say where they belong: those that `mdadm --create` wrote anew look sound.
-fn contradiction(members: &[Examined], array: &Array, opening: &Opening) -> Option<Doubt> {
-    let superblock = &array.claimants[opening.freshest].superblock;
-    let seat = |seat: &Seat| {
-        let one = &array.claimants[seat.claimant];
-        (one.member, one.start + one.superblock.data_offset)
-    };
-    let pattern = Pattern {
-        level: superblock.level,
-        layout: superblock.layout,
-        chunk: superblock.chunk,
-        members: opening.seats.len(),
-    };
-    let used = opening.seats.iter().flatten();
-    let used = used.map(|seat| array.claimants[seat.claimant].superblock.used()).min()?;
-    let component = if superblock.level.is_redundant() { superblock.component_size } else { used };
-    let seats = opening.seats.iter().map(|one| one.as_ref().map(seat)).collect();
-    let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
-    let given = Given { pattern, seats, component };
-    let roles = contradicted(&gather(&sources, QUICK).question, &given)?;
-    (!roles.is_empty()).then_some(Doubt::Contradicted { roles })
+/// Doubts the superblocks of arrays that `mdadm --create` may have written over others: they look sound.
+fn doubt_superblocks(read: &mut [ReadArray], members: &[Examined], volumes: &[look::Volume]) {
+    let mut question = None;
+    for (index, one) in read.iter_mut().enumerate() {
+        let By::Superblocks { array, opening } = &one.by else { continue };
+        let on_it = volumes.iter().filter(|volume| volume.place.arrays().contains(&index));
+        let content = Content::of(on_it);
+        let question = question.get_or_insert_with(|| {
+            let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
+            gather(&sources, QUICK).question
+        });
+        one.doubts.extend(remade(members, array, opening, &content, question));
+    }
 }
 
 /// Writes the maps of the members that have holes; returns their paths by role.

@@ -101,6 +101,13 @@ fn print(opened: &Opened, arguments: &RescueOpen) {
     println!("It is read, without writing to a member, by this stack:");
     println!("  {}", shown(&volume.stack));
     println!("");
+    if volume.doubts.iter().any(Doubt::is_of_geometry) {
+        println!("Next: braid rescue solve {name}");
+        println!(
+            "or, if that is the geometry of the data: braid rescue copy {name}{option} --to FILE.img"
+        );
+        return;
+    }
     println!("Next: braid rescue copy {name}{option} --to FILE.img");
     println!(
         "or, as root, as a read-only block device: braid rescue open {name}{option} --attach auto"

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use braid_level::layout;
+use braid_level::{Level, Shape, layout};
+use braid_rescue::assemble::joined;
 use braid_rescue::{
-    ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, Reshape, Rows, Source, gather,
-    samples::witnesses, solve_by_files, stale,
+    ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source,
+    claims, gather, overwritten, samples::witnesses, solve_by_files, stale,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -20,15 +21,19 @@ use crate::cli::RescueSolve;
 const SHOWN: usize = 3;
 
 pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
-    let (case, members) = of_case(&arguments.case)?;
+    let (case, mut members) = of_case(&arguments.case)?;
+    take_out_overwritten(&mut members);
     let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
     let mut gathered = gather(&sources, ALL);
     gathered.question.fixed = fixed(arguments)?;
     gathered.question.stale = stale(&members);
+    gathered.question.claims = claims(&members);
     let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
     let answer = solve_by_files(&gathered.question, &rows, &witnesses);
+    let answer = doubt_one_geometry(answer, &members);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
-    let doubts = doubts(&answer, &members);
+    let mut doubts = doubts(&answer);
+    doubts.extend(too_short(&answer, &gathered, &named));
     let mut found = hypotheses::of(&answer, &named, &doubts);
     hypotheses::store(&case, &arguments.case, &mut found)?;
     let ranked = found.ranked;
@@ -47,8 +52,24 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     Ok(exit(!is_sure || !doubts.is_empty()))
 }
 
-/// Sentences about a decided answer: rows and superblocks that its geometry does not explain.
-fn doubts(answer: &Answer, members: &[Examined]) -> Vec<String> {
+/// Takes the bytes for unreadable that the resync of an array overwrote which was created anew.
+fn take_out_overwritten(members: &mut [Examined]) {
+    let is_raid6 = |one: &Examined| {
+        let mut superblocks = one.findings.superblocks.iter();
+        superblocks.any(|found| found.result.as_ref().is_ok_and(|one| one.level == Level::Raid6))
+    };
+    if !members.iter().any(is_raid6) {
+        return;
+    }
+    let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
+    let gone = overwritten(members, &gather(&sources, QUICK).question);
+    for (member, gone) in members.iter_mut().zip(gone) {
+        member.holes = joined(member.holes.drain(..).chain(gone).collect());
+    }
+}
+
+/// Sentences about a decided answer: rows that its geometry does not explain.
+fn doubts(answer: &Answer) -> Vec<String> {
     let Answer::Decided { first, .. } = answer else { return Vec::new() };
     let mut doubts = Vec::new();
     let (differ, all) = (first.agreement.differ, first.agreement.agree + first.agreement.differ);
@@ -57,14 +78,41 @@ fn doubts(answer: &Answer, members: &[Examined]) -> Vec<String> {
             "{differ} of {all} rows differ from parity or copies: a member is stale, or was overwritten in places"
         ));
     }
+    doubts
+}
+
+/// A sentence about a decided answer whose members are shorter than what lies on them: bytes behind the end of one are lost,
+/// and without redundancy others are sought in wrong places.
+fn too_short(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<String> {
+    let Answer::Decided { first, .. } = answer else { return None };
+    let pattern = first.pattern;
+    let shape = Shape { level: pattern.level, layout: pattern.layout, chunk: pattern.chunk };
+    let room = shape.size_over(&first.lengths(named))?;
+    let anchors = first.bases.iter().zip(&gathered.question.anchors);
+    let ends = anchors.filter_map(|(base, anchor)| (*base)?.checked_add(anchor.size?));
+    // The end of a raid1 may not be that of a block.
+    let end = ends.max().filter(|end| *end > room + 4096)?;
+    Some(format!(
+        "the content ends at byte {end}, and the array at byte {room}: a member is shorter than it was. Without redundancy, \
+         what lies behind its end may be read from other places"
+    ))
+}
+
+/// One geometry does not explain an array whose superblocks say that a reshape stopped.
+fn doubt_one_geometry(answer: Answer, members: &[Examined]) -> Answer {
     let superblocks = members.iter().flat_map(|one| &one.findings.superblocks);
     let reshapes = superblocks.filter_map(|found| found.result.as_ref().ok()?.reshape.as_ref());
-    if let Some(position) = reshapes.map(|reshape| reshape.position).min() {
-        doubts.push(format!(
-            "superblocks say that a reshape stopped at byte {position}, and one geometry alone was found"
-        ));
+    let position = reshapes.map(|reshape| reshape.position).min();
+    match (answer, position) {
+        (Answer::Decided { first, rest, .. }, Some(position)) => Answer::Undecided {
+            alternatives: std::iter::once(*first).chain(rest).collect(),
+            would_decide: vec![format!(
+                "blocks on both sides of byte {position} of the array, where superblocks say that a reshape stopped: \
+                 one geometry alone was found"
+            )],
+        },
+        (answer, _) => answer,
     }
-    doubts
 }
 
 /// The parameters that are not in question.

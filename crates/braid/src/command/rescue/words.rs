@@ -134,6 +134,17 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
              those of the data, as after `mdadm --create`. `braid rescue solve` finds the geometry of the data",
             roles.len()
         ),
+        Doubt::Recreated { at, made } => {
+            let why = match made {
+                Some(made) => format!("its file system is older: of {}", time(*made)),
+                None => "its members have superblocks of another array, too".to_owned(),
+            };
+            format!(
+                "the array was created at {}, and {why}. Its order, chunk or offset may be others than those of the data, \
+                 and a resync may have overwritten a member. `braid rescue solve` finds the geometry of the data",
+                time(*at)
+            )
+        }
         Doubt::Stale { label, role, at } => format!(
             "{} (role {role}) is needed, and stale: whatever was written after {} may be old or mixed, anywhere",
             shown(label),

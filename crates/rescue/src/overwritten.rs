@@ -1,0 +1,45 @@
+//! Bytes that the resync of an array overwrote that was created anew over another one.
+//!
+//! ```text
+//!   the data       D0 D1 D2 P  Q  │ D3 D4 P  Q  D5 │ ..     order, chunk or offset as before
+//!   created anew   D  P  Q  D  D  │ P  Q  D  D  D  │ ..     what it calls P and Q was computed from the rest
+//! ```
+//!
+//! In a raid4 or raid5 of the same members the sum of a row is the same in any order, so a resync changes nothing. In a
+//! raid6 it overwrites two places of each row, which are as good as missing: the old P and Q have them, if no member is lost.
+//!
+//! Deliberately absent: raid10, whose resync overwrites whole copies; a resync that did not come to its end.
+
+use braid_level::Level;
+
+use crate::assemble::{self, Ranges};
+use crate::remade::given;
+use crate::solve::{Question, fit};
+use crate::{Examined, Patient, arrays};
+
+/// Stripes of an array up to which its places are listed: a map has a line for each.
+const MOST_STRIPES: u64 = 1 << 17;
+
+/// Returns for each member the bytes that a resync overwrote, in order: of raid6 arrays whose superblocks are contradicted
+/// by the blocks of `question`, and whose parity agrees everywhere that it was compared.
+#[must_use]
+pub fn overwritten(members: &[Examined], question: &Question) -> Vec<Ranges> {
+    let mut found = vec![Ranges::new(); members.len()];
+    let patients: Vec<&Patient> = members.iter().map(|one| &one.patient).collect();
+    for array in arrays(members) {
+        let Ok(opening) = assemble::open(&array.claimants) else { continue };
+        let superblock = &array.claimants[opening.freshest].superblock;
+        let fit = given(&array, &opening).and_then(|given| fit(question, &given));
+        if superblock.level != Level::Raid6 || !fit.is_some_and(|fit| fit.contradicts()) {
+            continue;
+        }
+        let cells = opening.agreement(&array.claimants, &patients, false);
+        let agreeing: u64 = cells.iter().map(|cell| cell.agreeing).sum();
+        if agreeing > 0 && cells.iter().all(|cell| cell.differing == 0) {
+            for (member, ranges) in opening.parity(&array.claimants, MOST_STRIPES) {
+                found[member].extend(ranges);
+            }
+        }
+    }
+    found.into_iter().map(assemble::joined).collect()
+}
