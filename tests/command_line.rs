@@ -210,6 +210,8 @@ fn status_tells_a_script_everything() {
     client.write(0, &pattern(1, 0, 64 * KIB), false).unwrap();
     client.read(0, 4096).unwrap();
     client.flush().unwrap();
+    // A reply is counted when its send is known to have ended: a client may have it before.
+    wait_until("the count of the last reply", || volume.status()["nbd"]["replies"] == 3);
     let whole = scratch.run(&["status", "v", "--json"]).ok().json();
     assert_eq!(whole["output_version"], 2);
     let status = &whole["volumes"][0];
