@@ -113,12 +113,7 @@ pub fn claims(members: &[Examined]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for found in members.iter().flat_map(|one| &one.findings.superblocks) {
         let Ok(superblock) = &found.result else { continue };
-        let pattern = Pattern {
-            level: superblock.level,
-            layout: superblock.layout,
-            chunk: superblock.chunk,
-            members: superblock.raid_disks as usize,
-        };
+        let pattern = Pattern::of(superblock);
         let claim = Claim { pattern, offset: found.place.start + superblock.data_offset };
         if superblock.reshape.is_none() && !claims.contains(&claim) {
             claims.push(claim);

@@ -69,12 +69,7 @@ pub(crate) fn given(array: &Array, opening: &Opening) -> Option<Given> {
         let one = &array.claimants[seat.claimant];
         (one.member, one.start + one.superblock.data_offset)
     };
-    let pattern = Pattern {
-        level: superblock.level,
-        layout: superblock.layout,
-        chunk: superblock.chunk,
-        members: opening.seats.len(),
-    };
+    let pattern = Pattern { members: opening.seats.len(), ..Pattern::of(superblock) };
     let used = opening.seats.iter().flatten();
     let used = used.map(|seat| array.claimants[seat.claimant].superblock.used()).min()?;
     let component = if superblock.level.is_redundant() { superblock.component_size } else { used };

@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use braid_level::Shape;
 use braid_stack::ByteSize;
 
 use super::answer::{Hypothesis, Reshape, Seat};
-use super::map::Pattern;
 use crate::assemble::{array_text, linear_text, member_text, slice_text};
 
 /// A member as expressions name it.
@@ -47,8 +45,7 @@ impl Hypothesis {
             member_text(&one.path, seat.data_offset, length, one.map.as_deref())
         };
         let texts: Vec<String> = self.seats.iter().zip(self.lengths(members)).map(text).collect();
-        let Pattern { level, layout, chunk, .. } = self.pattern;
-        array_text(Shape { level, layout, chunk }, &texts)
+        array_text(self.pattern.shape(), &texts)
     }
 }
 

@@ -14,7 +14,8 @@ use std::fmt;
 
 use braid_array::geometry::{Column, Linear, Raid0, Raid10, Raid456};
 use braid_array::{ArrayByte, Geometry, MemberByte, Mirrored, Role};
-use braid_level::{Level, ParityLayout, Raid0Layout, Raid10Layout};
+use braid_level::{Level, ParityLayout, Raid0Layout, Raid10Layout, Shape};
+use braid_md::Superblock;
 
 /// Bytes of a member's data that are assumed while its size is not known: 1 PiB.
 pub(super) const BOUNDLESS: u64 = 1 << 50;
@@ -30,6 +31,25 @@ pub struct Pattern {
     pub chunk: u64,
     /// Number of roles, missing members included.
     pub members: usize,
+}
+
+impl Pattern {
+    /// Returns the pattern that a superblock names.
+    pub(crate) fn of(superblock: &Superblock) -> Pattern {
+        Pattern {
+            level: superblock.level,
+            layout: superblock.layout,
+            chunk: superblock.chunk,
+            members: superblock.raid_disks as usize,
+        }
+    }
+
+    /// Returns it without the number of members.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        let Pattern { level, layout, chunk, .. } = *self;
+        Shape { level, layout, chunk }
+    }
 }
 
 impl fmt::Display for Pattern {

@@ -1,7 +1,5 @@
 //! Tells whether an array can hold the structure that was found on it.
 
-use braid_level::Shape;
-
 use super::answer::{Hypothesis, Seat};
 use super::question::Question;
 
@@ -12,8 +10,6 @@ pub(super) fn has_room(hypothesis: &Hypothesis, question: &Question, anchor: usi
     let base = hypothesis.bases.get(anchor).copied().flatten().unwrap_or(0);
     let room = |seat: &Seat| question.sizes[seat.member].saturating_sub(seat.data_offset);
     let most = hypothesis.seats.iter().flatten().map(room).max().unwrap_or(0);
-    let pattern = hypothesis.pattern;
-    let shape = Shape { level: pattern.level, layout: pattern.layout, chunk: pattern.chunk };
-    let has = shape.size_over(&vec![Some(most); hypothesis.seats.len()]);
+    let has = hypothesis.pattern.shape().size_over(&vec![Some(most); hypothesis.seats.len()]);
     has.is_none_or(|has| base.saturating_add(size) <= has)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use braid_level::{Level, Shape, layout};
+use braid_level::{Level, layout};
 use braid_rescue::assemble::joined;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source,
@@ -85,9 +85,7 @@ fn doubts(answer: &Answer) -> Vec<String> {
 /// and without redundancy others are sought in wrong places.
 fn too_short(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<String> {
     let Answer::Decided { first, .. } = answer else { return None };
-    let pattern = first.pattern;
-    let shape = Shape { level: pattern.level, layout: pattern.layout, chunk: pattern.chunk };
-    let room = shape.size_over(&first.lengths(named))?;
+    let room = first.pattern.shape().size_over(&first.lengths(named))?;
     let anchors = first.bases.iter().zip(&gathered.question.anchors);
     let ends = anchors.filter_map(|(base, anchor)| (*base)?.checked_add(anchor.size?));
     // The end of a raid1 may not be that of a block.
