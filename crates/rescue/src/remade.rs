@@ -9,7 +9,7 @@
 //! Invariant: a file system that is younger than the array, or that proves the geometry, is never in doubt for superblocks
 //! that an earlier array left behind.
 //!
-//! Deliberately absent: the geometry of the data, which [`crate::solve`] finds.
+//! Deliberately absent: the geometry of the data, which [`crate::solve()`] finds.
 
 use braid_md::Superblock;
 

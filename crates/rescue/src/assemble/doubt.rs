@@ -71,7 +71,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// True if the geometry may be another one, so that no byte is sure: [`crate::solve`] finds it.
+    /// True if the geometry may be another one, so that no byte is sure: [`crate::solve()`] finds it.
     #[must_use]
     pub fn is_of_geometry(&self) -> bool {
         matches!(self, Doubt::Contradicted { .. } | Doubt::Recreated { .. })
