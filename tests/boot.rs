@@ -424,8 +424,19 @@ fn systemd_takes_the_units() {
     fs::copy(scratch.join("braid@.service"), &home).expect("a unit");
     assert_exposed_by_no_more(&home, 40);
     fs::create_dir(scratch.join("records")).expect("a folder");
-    fs::write(scratch.join("records/home.toml"), "stack = \"ram(1M)\"\n").expect("a record");
-    assert_eq!(without_network(&scratch, scratch.path()), ["home"]);
+    let record = |more: &str| {
+        let text = format!("stack = \"ram(1M)\"\n{more}");
+        fs::write(scratch.join("records/home.toml"), text).expect("a record");
+    };
+    record("");
+    assert_eq!(without(&scratch, "network", scratch.path()), ["home"]);
+    assert_exposed_by_no_more(&home, 35);
+    fs::remove_dir_all(scratch.join("braid@home.service.d")).expect("a folder");
+
+    // With the network, and nothing that it mounts.
+    record("attach = \"none\"\nnbd = [\"tcp:10809\"]\n");
+    assert_eq!(without(&scratch, "network", scratch.path()), [""; 0]);
+    assert_eq!(without(&scratch, "mounts", scratch.path()), ["home"]);
     assert_exposed_by_no_more(&home, 35);
 }
 
@@ -438,9 +449,9 @@ fn assert_exposed_by_no_more(unit: &Path, most: u32) {
 }
 
 /// Runs the generator over the records in `records`, with systemd's folders in `units`. Returns the volumes whose units
-/// have no network, in `made`.
+/// have no `what`, in `made`.
 #[track_caller]
-fn without_network(scratch: &Scratch, made: &Path) -> Vec<String> {
+fn without(scratch: &Scratch, what: &str, made: &Path) -> Vec<String> {
     let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     Tool::new(packaging.join("system-generators/braid"))
         .env("BRAID_CONFIG_DIR", scratch.join("records"))
@@ -451,7 +462,7 @@ fn without_network(scratch: &Scratch, made: &Path) -> Vec<String> {
         .ok();
     let volume = |name: &str| {
         let name = name.strip_prefix("braid@")?.strip_suffix(".service.d")?;
-        let drop_in = made.join(format!("braid@{name}.service.d/50-no-network.conf"));
+        let drop_in = made.join(format!("braid@{name}.service.d/50-no-{what}.conf"));
         drop_in.exists().then(|| name.to_owned())
     };
     let entries = fs::read_dir(made).expect("a folder").flatten();
@@ -472,9 +483,7 @@ fn volumes_that_may_listen_on_tcp_keep_the_network() {
     let mut turn = 0;
     let mut without = || {
         turn += 1;
-        let made = scratch.join(&format!("made{turn}"));
-        fs::create_dir(&made).expect("a folder");
-        without_network(&scratch, &made)
+        made(&scratch, "network", turn)
     };
     assert_eq!(without(), [""; 0], "no record");
     let record = "stack = \"ram(1M)\"\n";
@@ -511,6 +520,45 @@ fn volumes_that_may_listen_on_tcp_keep_the_network() {
     assert_eq!(without(), ["home", "home-2", "pair"]);
     put("units/braid@.service", "[Service]\nExecStart=/bin/true\n");
     assert_eq!(without(), [""; 0]);
+}
+
+/// The volumes whose units have no `what`, in a new folder.
+#[track_caller]
+fn made(scratch: &Scratch, what: &str, turn: u32) -> Vec<String> {
+    let made = scratch.join(&format!("made-{what}-{turn}"));
+    fs::create_dir(&made).expect("a folder");
+    without(scratch, what, &made)
+}
+
+#[test]
+fn volumes_that_may_be_attached_keep_their_mounts() {
+    let scratch = Scratch::new();
+    let put = |name: &str, text: &str| {
+        let path = scratch.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    };
+    let mut turn = 0;
+    let mut without = || {
+        turn += 1;
+        made(&scratch, "mounts", turn)
+    };
+    for (name, attach) in [("auto", "auto"), ("fuse", "fuse"), ("home", "none"), ("net", "none")] {
+        let text = format!("stack = \"ram(1M)\"\nattach = \"{attach}\"\nnbd = [\"tcp:1\"]\n");
+        put(&format!("records/{name}.toml"), &text);
+    }
+    put("records/unsaid.toml", "stack = \"ram(1M)\"\n");
+    assert_eq!(without(), ["home", "net"]);
+    // Starts that ask for a device, and one that asks for none.
+    put("starts/home.spec", r#"{"name":"home","attach":"auto"}"#);
+    put("starts/net.spec", r#"{"name":"net","attach":"none"}"#);
+    assert_eq!(without(), ["net"]);
+    put("starts/net.start", "BRAID_UP_OPTIONS=--attach=fuse\n");
+    assert_eq!(without(), [""; 0]);
+    fs::remove_dir_all(scratch.join("starts")).expect("a folder");
+    let options = "[Service]\nEnvironment=\"BRAID_UP_OPTIONS=--attach fuse\"\n";
+    put("units/braid@net.service.d/options.conf", options);
+    assert_eq!(without(), ["home"]);
 }
 
 /// The property from which udev makes the link `/dev/braid/NAME`, for fstab; also if the volume is a member of

@@ -36,15 +36,19 @@ fn units_have_what_they_need_and_no_more() {
         "set -e; {}
          for name in plain once; do braid up 'ram(8M)' --name $name --attach none --remember; braid down $name; done
          braid up 'ram(8M)' --name net --attach none --nbd tcp:10809 --remember; braid down net
+         braid up 'ram(8M)' --name both --nbd tcp:10812 --remember; braid down both
          systemctl daemon-reload
-         systemctl start braid@home braid@plain braid@net",
+         systemctl start braid@home braid@plain braid@net braid@both",
         assemble("home", ["a", "b"])
     ));
     let fixed = ["braid-monitor", "braid-scrub", "braid-scrub-continue", "braid-web"];
-    for unit in fixed.iter().chain(&["braid-last-resort@home", "braid@home", "braid@plain"]) {
+    for unit in
+        fixed.iter().chain(&["braid-last-resort@home", "braid@home", "braid@plain", "braid@net"])
+    {
         assert_exposed_by_no_more(&mut machine, &format!("{unit}.service"), 35);
     }
-    assert_exposed_by_no_more(&mut machine, "braid@net.service", 40);
+    assert_exposed_by_no_more(&mut machine, "braid@both.service", 40);
+    machine.ok("perl /run/client 10812 && dd if=/dev/braid/both of=/dev/null bs=1M");
 
     // A volume without network: its block device, and its Unix socket.
     machine.ok(
@@ -61,6 +65,11 @@ fn units_have_what_they_need_and_no_more() {
     machine.ok("test -e /run/systemd/generator/braid@once.service.d/50-no-network.conf
          BRAID_UP_BY=service braid up once --attach none --nbd tcp:10810");
     machine.ok("systemctl is-active braid@once && perl /run/client 10810");
+
+    // A device for one start, of a volume whose record wants none: it is seen by all, and goes again.
+    machine.ok("test -e /run/systemd/generator/braid@once.service.d/50-no-mounts.conf
+         systemctl stop braid@once && BRAID_UP_BY=service braid up once --attach fuse
+         dd if=/dev/braid/once of=/dev/null bs=1M && braid down once --force && test ! -e /dev/braid/once");
 
     // systemd has not read a record again that was edited: the start is refused, with the command.
     machine.ok("systemctl stop braid@plain && sed -i '/^stack/a nbd = [\"tcp:10811\"]' /etc/braid/plain.toml");

@@ -8,7 +8,8 @@
 //! The volume then has the limits, the watchdog and the sandbox of its own unit. `braid web` asks for this by the
 //! variable [`BY`]. Where no systemd is in charge, or the unit is not installed, `up` starts the process itself.
 //!
-//! The unit of a volume that names no TCP address has no network: packaging/system-generators/braid.
+//! The unit of a volume that names no TCP address has no network, and that of one which is not attached cannot mount:
+//! packaging/system-generators/braid.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +21,7 @@ use braid_service::places::Places;
 use braid_service::process::Outcome;
 use braid_service::process::{Start, Tell};
 use braid_service::record::Record;
-use braid_service::volume::{Ready, Spec};
+use braid_service::volume::{Attach, Ready, Spec};
 
 /// `service` asks for the unit.
 const BY: &str = "BRAID_UP_BY";
@@ -53,7 +54,7 @@ pub(super) fn start(places: &Places, spec: &Spec, record: &Record) -> Result<Rea
     let unit = format!("braid@{}.service", spec.name);
     let started = put(&file, &text)
         .and_then(|()| put(&told, &format!("{SPEC}={}\n", file.display())))
-        .and_then(|()| let_listen(places, &spec.name, &spec.nbd))
+        .and_then(|()| let_use(places, &spec.name, &spec.nbd, spec.attach))
         .and_then(|()| systemctl(&["start", &unit]));
     let said = std::fs::read_to_string(&outcome).unwrap_or_default();
     remove();
@@ -71,15 +72,23 @@ pub(super) fn start(places: &Places, spec: &Spec, record: &Record) -> Result<Rea
     }
 }
 
-/// Makes systemd read again which volumes listen on TCP, if the unit of `name` has no network and `nbd` has such an
-/// address. The record or the specification that has it is written before.
+/// Makes systemd read again what volumes use, if the unit of `name` has no network and `nbd` has a TCP address, or cannot
+/// mount and `attach` may. The record or the specification that has it is written before.
 ///
 /// # Errors
 /// systemd refuses.
-pub(super) fn let_listen(places: &Places, name: &str, nbd: &[String]) -> Result<(), Failure> {
+pub(super) fn let_use(
+    places: &Places,
+    name: &str,
+    nbd: &[String],
+    attach: Attach,
+) -> Result<(), Failure> {
     let folder = Path::new("/run/systemd/generator");
-    let has_none = || folder.join(format!("braid@{name}.service.d/50-no-network.conf")).exists();
-    match nbd.iter().any(|one| one.starts_with("tcp:")) && places.are_systemd_s() && has_none() {
+    let lacks =
+        |what: &str| folder.join(format!("braid@{name}.service.d/50-no-{what}.conf")).exists();
+    let listens = nbd.iter().any(|one| one.starts_with("tcp:"));
+    let is_missed = || (listens && lacks("network")) || (attach != Attach::None && lacks("mounts"));
+    match places.are_systemd_s() && is_missed() {
         true => systemctl(&["daemon-reload"]),
         false => Ok(()),
     }

@@ -74,7 +74,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         root_storage: up.root_storage,
         ..spec_of(&now, &name, accepted, &places)
     };
-    let listens = record.nbd.clone();
+    let (listens, attach) = (record.nbd.clone(), record.attach);
     let with_name = up.name.is_none() && stacks::is_expression(&up.target);
     let printed = Printed { json: up.json, quiet: false, with_name };
     if up.foreground {
@@ -86,7 +86,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     };
     ready.map_err(|failure| members.explain(failure))?.print(printed);
     // The volume is up; its next start as a service is refused, and says what to do.
-    by_service::let_listen(&places, &name, &listens).unwrap_or_else(|failure| {
+    by_service::let_use(&places, &name, &listens, attach).unwrap_or_else(|failure| {
         eprintln!("braid: {}", failure.text());
     });
     Ok(())
