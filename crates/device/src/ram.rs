@@ -69,7 +69,7 @@ impl Default for RamOptions {
     }
 }
 
-/// Why there is no such RAM disk.
+/// The reason why a RAM disk cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RamError {
     /// No bytes, or a part of a logical block.
@@ -120,7 +120,7 @@ impl Ram {
     /// A disk of `size` bytes, all zeroes.
     ///
     /// # Errors
-    /// A size that is none; no memory of that kind, or none that may be locked.
+    /// An invalid size, or no memory of that kind that may be locked.
     pub fn with(size: u64, options: RamOptions) -> Result<Ram, RamError> {
         let none = |_| RamError::Map(io::ErrorKind::OutOfMemory.into());
         check_size(size, options.logical_block)?;

@@ -200,7 +200,7 @@ pub struct Aborter {
 }
 
 impl Aborter {
-    /// Does it. If there is no such connection any more, nothing happens.
+    /// Aborts the connection. Nothing happens if it is gone.
     pub fn abort(&self) {
         let _ = fs::write(&self.file, "1");
     }

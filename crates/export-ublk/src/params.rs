@@ -40,8 +40,8 @@ fn log2(power: u64) -> u8 {
     u8::try_from(power.trailing_zeros()).expect("at most 64")
 }
 
-/// Returns the parameters of a device with `limits`. The driver can only say sizes that are powers of two: an optimal
-/// size that is none is left out.
+/// Returns the parameters of a device with `limits`. The driver knows only sizes that are powers of two: an optimal size
+/// that is not is left out.
 pub fn encode(limits: &Limits) -> [u8; LEN] {
     let mut attributes = VOLATILE_CACHE | FUA;
     attributes |= if limits.read_only { READ_ONLY } else { 0 };

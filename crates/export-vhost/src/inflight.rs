@@ -27,9 +27,9 @@ use crate::canary::Canary;
 use crate::memory::{Area, MemoryFault, Unreachable};
 use crate::ring::MOST_DESCRIPTORS;
 
-/// Length of what is noted of a queue, before its heads, in bytes.
+/// Length of the record of a queue, before those of its heads, in bytes.
 const HEAD: usize = 16;
-/// Length of what is noted of a head, in bytes.
+/// Length of the record of a head, in bytes.
 const ENTRY: usize = 16;
 /// Each queue starts at a multiple of this, in bytes.
 const ALIGNMENT: usize = 64;

@@ -109,7 +109,7 @@ impl Memory {
     /// Maps the regions of a table.
     ///
     /// # Errors
-    /// A region that is none, regions that overlap, or a file that the kernel does not map.
+    /// A malformed region, regions that overlap, or a file that the kernel does not map.
     pub(crate) fn map(
         table: impl IntoIterator<Item = (RegionInfo, File)>,
     ) -> Result<Memory, MemoryFault> {

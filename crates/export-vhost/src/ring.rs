@@ -203,7 +203,7 @@ impl Ring {
     /// Collects the buffers of the request at `head`.
     ///
     /// # Errors
-    /// A chain that is none.
+    /// A malformed chain.
     pub(crate) fn collect(
         &self,
         memory: &Memory,

@@ -54,7 +54,7 @@ impl Server {
         Arc::clone(&self.inner.counters)
     }
 
-    /// Returns the limits of what is offered now.
+    /// Returns the limits of the device that is offered now.
     pub fn limits(&self) -> Limits {
         self.inner.offered.limits()
     }

@@ -53,7 +53,7 @@ pub(crate) fn run(session: &mut Session<'_>, writes: bool) -> Result<(), Fault> 
     Ok(())
 }
 
-/// |ln(model / measured)|: of medians of batches, and of what was held out also of a tenth and nine tenths.
+/// |ln(model / measured)|: of medians of batches; of held-out samples also of the 10th and the 90th percentile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Differences {
     pub(crate) used: Vec<f64>,

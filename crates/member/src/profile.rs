@@ -53,7 +53,7 @@ pub struct Modelled {
 /// Returns the profile of `model` with its replaced constants.
 ///
 /// # Errors
-/// There is no such profile, its file is none, or it is of no device or of one without these constants.
+/// The profile is unknown, its file is malformed, or it describes no device or one without these constants.
 pub fn modelled(model: &Model) -> Result<Modelled, ModelError> {
     let mut profile = match model.profile_file() {
         Some(path) => from_file(path)?,

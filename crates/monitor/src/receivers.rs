@@ -78,7 +78,7 @@ impl Shared {
 }
 
 impl Receivers {
-    /// Starts them with what waited for them before; `wake` hears of what was delivered.
+    /// Starts them with the messages that waited for them before; `wake` is called after each delivery.
     ///
     /// # Errors
     /// A receiver that cannot be reached as it is configured, or a thread that cannot be had.

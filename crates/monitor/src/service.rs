@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits until `until`, keeping note of what was delivered; answers whether to stop.
+    /// Waits until `until` and notes deliveries. Returns true if the service has to stop.
     fn wait(&mut self, wake: &Channel<Wake>, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());

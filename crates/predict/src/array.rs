@@ -37,7 +37,7 @@ impl Offer {
     /// Memory of so many bytes, as the profile [`MEMORY`] has it.
     ///
     /// # Panics
-    /// If that is none of braid's profiles.
+    /// If braid has no profile of this name.
     pub fn memory(size: u64) -> Offer {
         let profile = profile(MEMORY).expect("memory is a profile that comes with braid");
         let of_bus = profile.usual_bus();
@@ -56,7 +56,7 @@ pub enum Tree {
     Cached(Config, Option<Behind>, Box<Tree>),
 }
 
-/// Why there is no such device.
+/// The reason why there is no such device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotBe {
     /// Its members cannot be joined so.

@@ -27,7 +27,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of what is called `name`. Only of a partition anything is read.
+    /// The place that `name` means. Nothing is read, unless it is a partition.
     ///
     /// # Errors
     /// There is no such partition, or the table cannot be read.

@@ -11,7 +11,7 @@ use crate::params::Params;
 pub struct Study {
     /// The file's name without its ending.
     pub name: String,
-    /// The title of what was published.
+    /// The title of the publication.
     pub title: String,
     /// Facts about hosts and software.
     pub facts: Params,

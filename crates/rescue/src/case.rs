@@ -58,7 +58,7 @@ pub enum CaseError {
     /// There is no case in the folder.
     #[error("there is no case in {folder}", folder = .0.display())]
     None(PathBuf),
-    /// The text cannot be read, or is none of a case.
+    /// The text cannot be read, or is not that of a case.
     #[error("{path}: {why}", path = .path.display())]
     Text {
         /// The file.
@@ -110,7 +110,7 @@ impl Case {
     /// Reads the case in a folder.
     ///
     /// # Errors
-    /// [`CaseError`]: there is none, or its text is none of a case.
+    /// [`CaseError`]: there is no case, or its text is malformed.
     pub fn read(folder: &Path) -> Result<Case, CaseError> {
         let text = text_in(folder, FILE)?.ok_or_else(|| CaseError::None(folder.to_owned()))?;
         let failed = |why: String| CaseError::Text { path: folder.join(FILE), why };

@@ -110,7 +110,7 @@ fn shape(superblock: &Superblock) -> impl PartialEq + use<> {
     (superblock.array_uuid, level, chunk, disks, superblock.data_offset)
 }
 
-/// Decides the same of what was found. `fit` compares the superblocks with the blocks of a structure.
+/// Judges superblocks by the structures that were found. `fit` compares the superblocks with the blocks of a structure.
 fn doubt(life: &Life, content: &Content, fit: Option<(&Fit, &Anchor)>) -> Option<Doubt> {
     if let Some((fit, anchor)) = fit
         && let Some(roles) = contradicted(life, content, fit, anchor)

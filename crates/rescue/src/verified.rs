@@ -16,9 +16,9 @@ const MOST: usize = 64;
 pub enum Verdict {
     /// Something was checked, and nothing contradicts the answer.
     Right,
-    /// Some of what was checked is bad.
+    /// Some checked files are bad.
     Doubtful,
-    /// Most of what was checked is bad.
+    /// Most checked files are bad.
     Wrong,
     /// Nothing could be checked.
     Unknown,

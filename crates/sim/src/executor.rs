@@ -275,7 +275,7 @@ impl Sim {
 }
 
 impl Handle {
-    /// Runs `future` beside the other tasks; `name` is for the list of what is pending.
+    /// Runs `future` beside the other tasks; `name` appears in the list of pending tasks.
     pub fn spawn(&self, name: impl Into<String>, future: impl Future<Output = ()> + 'static) {
         if self.core.ended.get() {
             return;

@@ -118,7 +118,7 @@ impl Stage {
         Now { in_sync: status.in_sync, spent, doubt, torn }
     }
 
-    /// Takes note of what is in doubt, and what is not any more: when superblocks said so.
+    /// Notes which chunks are in doubt and which are no longer, by the moment when superblocks said so.
     pub(crate) fn remember(&self, status: &Status) {
         if status.in_sync.iter().all(|one| *one) {
             self.past.was_complete.set(true);

@@ -239,7 +239,7 @@ pub enum Problem {
         /// The greatest possible value.
         max: ByteSize,
     },
-    /// A word that is none of the choices.
+    /// A word that is not among the choices.
     #[error("`{text}` is not a {what}")]
     UnknownChoice {
         /// The parameter.
@@ -259,7 +259,7 @@ pub enum Problem {
         /// The value as written.
         text: String,
     },
-    /// An address that is none of an NBD export.
+    /// An address that cannot be that of an NBD export.
     #[error("`{uri}` is no address of an export: {why}")]
     BadUri {
         /// The address as written.
@@ -267,7 +267,7 @@ pub enum Problem {
         /// The fault.
         why: &'static str,
     },
-    /// A name, of an image of a Ceph cluster or of a client, that is none.
+    /// An invalid name of an image of a Ceph cluster, or of a client.
     #[error("`{name}` is no name of an image and its client: {why}")]
     BadImage {
         /// The name as written.

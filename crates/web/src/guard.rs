@@ -54,8 +54,8 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refus
 }
 
 impl Guard {
-    /// Lets a request in, for the page and what it loads, or says why not. `authority` is the one of a target in
-    /// absolute form.
+    /// Admits a request for the page or for a file that it loads, or refuses it with the reason. `authority` is that of
+    /// a target in absolute form.
     pub(crate) fn admit(
         &self,
         authority: Option<&str>,
@@ -87,7 +87,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Lets a request that was admitted on to the API, or says why not. `reads`: it changes nothing, whatever it has.
+    /// Admits to the API a request that was admitted to the page, or refuses it with the reason. `reads` is true if it
+    /// changes nothing, whatever its method and body.
     pub(crate) fn admit_to_api(&self, headers: &HeaderMap, reads: bool) -> Result<(), Refusal> {
         // A link elsewhere may lead to the page, which shows nothing by itself.
         if let Some(site) = only(headers, "sec-fetch-site")?

@@ -41,7 +41,7 @@ where
     executor.block_on(work(World { handle: executor.handle(), pool }))
 }
 
-/// The things that arrays and clients are made with.
+/// An executor and its buffers, from which arrays and clients are made.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) handle: Handle,
@@ -56,7 +56,7 @@ pub(crate) struct Running {
     own_work: Rc<RefCell<Option<OwnWork>>>,
 }
 
-/// As what it was planned.
+/// The plan from which an array was started.
 enum Plan {
     Raid1(Raid1Plan),
     /// The last role is the one that may be vacant.

@@ -118,7 +118,7 @@ pub enum GeometryError {
         /// The members' largest logical block, in bytes.
         block: u32,
     },
-    /// A member that is smaller than what the array must take of it.
+    /// A member that is smaller than the part of it that the array needs.
     #[error("member {member} has {size} bytes, less than the {least} that one chunk needs")]
     TooSmall {
         /// Index of the member.

@@ -53,7 +53,7 @@ impl Blocks {
         if self.are_whole() { 0 } else { 2 * self.block }
     }
 
-    /// The range, of what was read of the blocks.
+    /// The requested range of the blocks that were read.
     pub(super) fn cut(&self, mut payload: Payload) -> Payload {
         drop(payload.take_front(self.head));
         payload.take_front(self.span.len - self.head - self.tail)

@@ -31,7 +31,7 @@ pub struct Report {
     pub answer: Vec<String>,
     /// The answer as a picture.
     pub picture: Option<Chart>,
-    /// The answer as a table: a row for each subject, or for each level of what was varied.
+    /// The answer as a table: a row for each subject, or for each level of the factor.
     pub table: Table,
     /// The trust in the numbers.
     pub trust: TrustBox,

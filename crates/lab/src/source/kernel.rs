@@ -17,7 +17,7 @@ pub(crate) struct KernelShape {
 ///
 /// # Errors
 ///
-/// The reason why the kernel has no such array.
+/// The reason why the kernel cannot have the array.
 pub(crate) fn plan_kernel(stack: &Stack, form: Form) -> Result<KernelShape, String> {
     let (chunk, layout) = chunk_and_layout(&stack.node)
         .ok_or_else(|| format!("{} is no level of the kernel's md", stack.node.name()))?;

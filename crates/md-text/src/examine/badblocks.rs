@@ -1,7 +1,7 @@
 //! The text of `mdadm --examine-badblocks`: a member's bad-block log.
 //!
-//! Source: mdadm 4.2 `super1.c` (`examine_badblocks_super1`), which also takes a log of more than 100
-//! sectors for none.
+//! Source: mdadm 4.2 `super1.c` (`examine_badblocks_super1`), which also ignores a log of more
+//! than 100 sectors.
 
 use std::fmt::Write as _;
 

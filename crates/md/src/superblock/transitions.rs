@@ -110,7 +110,7 @@ impl Superblock {
     /// are spares, but for a journal, and for those that version 1 calls failed.
     ///
     /// # Panics
-    /// A device has a role that is none of the array's.
+    /// A device has a role that the array does not have.
     pub fn set_membership(
         &mut self,
         raid_disks: u32,
@@ -132,7 +132,7 @@ impl Superblock {
     /// The device with `number` is what `role` says from now on.
     ///
     /// # Panics
-    /// The role is none of the array's.
+    /// The array does not have the role.
     pub fn set_role(&mut self, number: u32, role: Role) {
         if let Role::Active(role) = role {
             let limit = self.raid_disks.max(self.previous_raid_disks());

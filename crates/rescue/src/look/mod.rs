@@ -47,7 +47,7 @@ pub struct Volume {
 pub struct Found {
     /// The arrays and the volumes in them.
     pub volumes: Vec<Volume>,
-    /// Names of what is not read, and why.
+    /// Names of members that are not read, with the reason.
     pub unread: Vec<(String, String)>,
 }
 

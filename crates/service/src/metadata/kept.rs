@@ -38,7 +38,7 @@ use crate::record::{Known, Seen};
 pub(super) const MOST_VERSIONS: usize = 16;
 /// Bytes of all versions of all arrays.
 const MOST_BYTES: u64 = 32 << 20;
-/// A file of this length is none of these.
+/// Files of at least this length are not such versions.
 const MOST_BYTES_OF_ONE: u64 = 8 << 20;
 /// After so long a file that was not finished is not being written any more.
 const UNFINISHED: Duration = Duration::from_secs(3600);
@@ -113,7 +113,7 @@ pub struct Carries {
 }
 
 impl KeptMember {
-    /// Reads what lies at `path`, and of which array; `None` without a superblock that can be believed.
+    /// Reads the metadata of the member at `path`, and the array that it belongs to; `None` without a valid superblock.
     ///
     /// # Errors
     /// It cannot be read.

@@ -74,7 +74,7 @@ pub(super) struct Budget {
     pub(super) floor: usize,
     /// Most memory of a shard for requests.
     pub(super) pool: usize,
-    /// Memory of a shard in place of what a silent member holds; 0 for none.
+    /// Memory that replaces what silent members hold, per shard; 0 for none.
     pub(super) reserve: usize,
     /// Heap that is there before the volume is attached.
     pub(super) heap: usize,

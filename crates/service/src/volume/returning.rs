@@ -1,21 +1,21 @@
-//! Members that went away and are back: which are re-added, which are told of, which stay out.
+//! Members that went away and came back: they are re-added, reported, or left out.
 //!
 //! ```text
 //!            path leads elsewhere, or nowhere          policy
 //!   works ──▶ away ──▶ there again, of this array ──▶ auto    re-add   ──▶ works
-//!     │                                               ask     say so
+//!     │                                               ask     report
 //!     │                                               never
-//!     ├─ an operator takes it out ──▶ out             nothing comes back by itself
-//!     └─ fails, and its device stays ──▶              nothing comes back by itself
+//!     ├─ an operator takes it out ──▶ out             it never comes back by itself
+//!     └─ fails, and its device stays ──▶              it never comes back by itself
 //! ```
 //!
 //! Invariants
-//! * Pure: what is seen, and the time, are arguments.
-//! * What an operator took out, and what failed on a device that stayed, is not asked for.
+//! * Pure: observations and the time are arguments.
+//! * A member that an operator took out, or that failed while its device stayed, is never looked for.
 //! * A member that came back [`LIMIT`] times [`WITHIN`] an hour is left out until an operator re-adds it.
 //!
-//! Deliberately absent: whether a member may come back, which its superblock and the array's decide
-//! (`newcomer`); looking, which is `watcher`'s.
+//! Deliberately absent: the decision if a member may come back, which compares its superblock with the array's
+//! (`newcomer`), and the observations (`watcher`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use braid_shell::shell_path;
 
 use super::spec::ReAdd;
 
-/// So many returns …
+/// Returns of a member within [`WITHIN`] after which it is left out.
 const LIMIT: usize = 3;
-/// … in so long a time are enough.
+/// The time in which returns are counted.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
 /// Time after a refusal until the next try: udev may look at a device that was just plugged in.
 const RETRY: Duration = Duration::from_secs(30);
@@ -47,7 +47,7 @@ pub(super) enum Standing {
     Absent { was_there: bool },
 }
 
-/// A member as it is seen.
+/// One observation of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     /// As the stack spells it.
@@ -62,8 +62,7 @@ pub(super) struct Sight {
 /// An action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Let go of what is left of `member`, and take in again what lies at `at`: by the bitmap, or as the
-    /// spare that it was.
+    /// Remove what is left of `member`, and re-add the device at `at`: by the bitmap, or as the spare that it was.
     ReAdd { member: String, at: Back },
     /// A line for the array's log.
     Note { member: String, text: String },
@@ -87,7 +86,7 @@ enum News {
     LeftOut(PathBuf),
 }
 
-/// A device that carries what the member carried: not looked at again and again, as it may be asleep.
+/// A device that carries what the member carried. It is looked at once only, since it may be asleep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Found {
     at: Back,
@@ -123,8 +122,8 @@ impl Returning {
         Returning { policy, members: BTreeMap::new() }
     }
 
-    /// Takes note of what is seen. `find` looks for the device that carries what a member carried; it is
-    /// asked for those alone that may come back.
+    /// Takes note of observations. `find` looks for the device that carries a member's contents; it is called only for
+    /// members that may come back.
     pub(super) fn look(
         &mut self,
         now: Duration,
@@ -203,7 +202,7 @@ impl Returning {
         self.members.entry(member.to_owned()).or_default().is_out = true;
     }
 
-    /// The member that was on what is called `device`: by what lay at its path.
+    /// The member on the device that is called `device` now, by the identity that lay at its path.
     pub(super) fn on(&self, is_it: impl Fn(&str) -> bool) -> Option<&str> {
         let has = |one: &One| one.opened.as_deref().is_some_and(&is_it);
         self.members.iter().find(|(_, one)| has(one)).map(|(name, _)| name.as_str())

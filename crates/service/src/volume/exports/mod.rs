@@ -110,7 +110,7 @@ pub(super) struct Start<'a> {
     pub(super) events: &'a Sender<Event>,
 }
 
-/// A change of what is offered.
+/// A change of the device that is offered.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
     /// Clients may not write any more, or may again.

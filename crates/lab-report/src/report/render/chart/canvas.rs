@@ -82,7 +82,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Names of what is drawn.
+    /// Names of the series.
     pub(super) const NAME: Self = Self { size: TEXT, bold: false, over: false, colour: INK };
     /// Values beside what is drawn.
     pub(super) const VALUE: Self = Self { size: SMALL, ..Self::NAME };
