@@ -40,6 +40,9 @@ pub(crate) struct Past {
     /// Rows that requests failed on, on more members than redundancy makes up for, in bytes of
     /// the members' data.
     pub torn: Cell<Option<Span>>,
+    /// Ranges of the array of writes that failed over such rows. Zeroes of several rows are one request of a member: when
+    /// it fails, each of its rows is in doubt.
+    pub failed: RefCell<Vec<Span>>,
     /// The array had all of its members at some time in this life.
     pub was_complete: Cell<bool>,
 }
@@ -412,18 +415,21 @@ impl Stage {
     /// True if a request may be answered with an error.
     pub(crate) fn may_fail(&self, op: Op, span: Span) -> bool {
         let Some(rows) = self.past.torn.get() else { return false };
-        if op != Op::Read {
-            return true;
+        let Layout::Parity(geometry) = self.layout() else { return op != Op::Read };
+        let (chunk, width) = (geometry.chunk(), geometry.stripe());
+        let first = rows.offset / chunk * width;
+        let torn = Span::new(first, rows.end().div_ceil(chunk) * width - first);
+        let meets = |one: &Span| {
+            let first = one.offset / width * width;
+            span.offset < one.end().next_multiple_of(width) && first < span.end()
+        };
+        if op == Op::Read {
+            return meets(&torn) || self.past.failed.borrow().iter().any(meets);
         }
-        match self.layout() {
-            Layout::Copies(_) => false,
-            Layout::Parity(geometry) => {
-                let (chunk, width) = (geometry.chunk(), geometry.stripe());
-                let first = rows.offset / chunk * width;
-                let end = rows.end().div_ceil(chunk) * width;
-                span.offset < end && first < span.end()
-            }
+        if op.is_modifying() && meets(&torn) {
+            self.past.failed.borrow_mut().push(span);
         }
+        true
     }
 
     /// Makes everything written durable.

@@ -247,6 +247,7 @@ impl World<'_> {
         let whole = status.in_sync.iter().all(|one| *one) && status.resync == Resync::Clean;
         if whole && !status.broken && !status.active {
             self.past.torn.set(None);
+            self.past.failed.borrow_mut().clear();
         }
         let disks = stage.disks.borrow().clone();
         self.shelf.borrow_mut().spent.clear();
