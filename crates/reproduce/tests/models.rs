@@ -54,7 +54,7 @@ fn constants_are_of_the_rows_that_they_name() {
 #[test]
 fn what_predictions_are_off_by_is_what_the_rows_say() {
     let family = |study: &Study| match study.name.as_str() {
-        "raid-levels-2hdd" => Family::Disks,
+        "raid-levels-2hdd" | "md-wiki-2disks" => Family::Disks,
         "rapiddisk" => Family::Memory,
         _ => Family::Sticks,
     };
