@@ -120,7 +120,7 @@ fn json_has_every_row_and_every_claim() {
     assert_eq!(output["output_version"], 1);
     let (rows, claims) = (output["rows"].as_array(), output["claims"].as_array());
     let (rows, claims) = (rows.expect("a list"), claims.expect("a list"));
-    assert_eq!((rows.len(), claims.len()), (157, 40));
+    assert_eq!((rows.len(), claims.len()), (186, 40));
     for row in rows {
         assert!(row["id"].is_string() && row["published"].as_f64() > Some(0.0), "{row}");
         assert!(["B/s", "s", "1/s"].iter().any(|unit| row["unit"] == *unit), "{row}");
