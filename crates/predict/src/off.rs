@@ -130,7 +130,10 @@ impl Evidence {
         let Scores { rows: all, within } = self.in_view;
         let log = within.max(held_out.within);
         let seen = (all > 0).then(|| {
-            format!("the {all} that were known when the models were made lie within {}", Within(within))
+            format!(
+                "the {all} that were known when the models were made lie within {}",
+                Within(within)
+            )
         });
         let grounds = match (count, seen) {
             (0, None) => return None,
@@ -139,7 +142,9 @@ impl Evidence {
             ),
             (_, seen) => {
                 let seen = seen.map_or(String::new(), |seen| format!("; {seen}"));
-                format!("the {count} {figures} lie within {worst}, and are too few for nine of ten{seen}")
+                format!(
+                    "the {count} {figures} lie within {worst}, and are too few for nine of ten{seen}"
+                )
             }
         };
         Some(OffBy { log, grounds })
@@ -191,7 +196,10 @@ mod tests {
     fn rows_that_were_in_view_are_no_interval_of_their_own() {
         let said = of((0, 0.0), (2, 0.1));
         assert_eq!(said.percent(), 10);
-        assert!(said.grounds.starts_with("the models had seen all published figures of disks"), "{said:?}");
+        assert!(
+            said.grounds.starts_with("the models had seen all published figures of disks"),
+            "{said:?}"
+        );
     }
 
     #[test]
@@ -199,7 +207,10 @@ mod tests {
         let said = of((4, 0.31), (20, 0.1));
         assert_eq!(said.percent(), 31);
         assert!(said.grounds.starts_with("the 4 published figures of disks"), "{said:?}");
-        assert!(said.grounds.contains("a factor of 1.36 in either direction, and are too few"), "{said:?}");
+        assert!(
+            said.grounds.contains("a factor of 1.36 in either direction, and are too few"),
+            "{said:?}"
+        );
         assert!(said.grounds.ends_with("made lie within 10 %"), "{said:?}");
         assert_eq!(of((4, 0.02), (20, 0.1)).percent(), 10);
     }

@@ -31,7 +31,7 @@ pub fn evidence(studies: &[Study], models: &dyn Predictor) -> [Evidence; 4] {
 }
 
 /// Summarises the errors of ratios of held-out rows: nine of ten lie within it, if there are enough.
-pub fn of_ratios<'r>(ratios: impl Iterator<Item = &'r f64>) -> Scores {
+pub(crate) fn of_ratios<'r>(ratios: impl Iterator<Item = &'r f64>) -> Scores {
     let all: Vec<f64> = ratios.copied().collect();
     let nine_of_ten = (all.len() >= ENOUGH).then_some(all.len() * 9 / 10);
     scores(all, nine_of_ten)

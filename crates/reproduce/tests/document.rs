@@ -69,6 +69,9 @@ fn worse(promised: &BTreeMap<String, Promise>, now: &BTreeMap<String, Promise>) 
     found
 }
 
+/// A constant: its name, its value, its source.
+type Named = (String, f64, String);
+
 /// Every constant of every profile, with its source, those of dd's copies, and those that a series has of its devices.
 fn constants() -> String {
     let profiles = profile_names().map(|name| {
@@ -80,7 +83,7 @@ fn constants() -> String {
     let copies = COPIES.map(|(name, value, source)| (name.to_owned(), value, source.to_owned()));
     let title = "`make reproduce` alone: dd on a Xeon quad core of 3.1 GHz, RAM disk".to_owned();
     let all = profiles.chain([(title, copies.to_vec())]).chain(of_series());
-    let section = |(title, constants): (String, Vec<(String, f64, String)>)| {
+    let section = |(title, constants): (String, Vec<Named>)| {
         let rows = constants
             .into_iter()
             .map(|(name, value, source)| vec![name, format!("{value:?}"), cell(&source)]);
@@ -90,7 +93,7 @@ fn constants() -> String {
 }
 
 /// The constants in which the devices of the series differ from the profiles that they are like.
-fn of_series() -> Vec<(String, Vec<(String, f64, String)>)> {
+fn of_series() -> Vec<(String, Vec<Named>)> {
     let mut all = Vec::new();
     for study in built_in() {
         for device in &study.devices {

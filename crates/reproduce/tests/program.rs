@@ -141,7 +141,7 @@ fn json_has_every_row_and_every_claim() {
         scores.iter().sum::<f64>() / scores.len() as f64
     };
     let files = output["files"].as_array().expect("a list");
-    assert_eq!(files.len(), 5);
+    assert_eq!(files.len(), 9);
     for file in files {
         assert!((file["mean"].as_f64().expect("a number") - mean(file)).abs() < 1e-12, "{file}");
         assert!(file["null_means"]["average"].is_number(), "{file}");

@@ -83,8 +83,9 @@ impl Candidate {
 
 /// The best first: those that were measured before the others, since both are wrong in ways of their own. Of
 /// equals, within one in a hundred, that whose requests take less, by more than models are off: a trace is done in
-/// its time by all that can. Then that with fewer members, then that which may lose more of them, then that with more room.
-/// Then the first that survives a loss comes before all, if it is as good as the best, which does not, and throughput is not all that counts.
+/// its time by all that can. Then that with fewer members, then that which may lose more of them, then that with more
+/// room. Then the first that survives a loss comes before all, if it is as good as the best, which does not, and
+/// throughput is not all that counts.
 pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
     if need == Need::Redundancy {
         candidates.retain(|one| one.losses > 0);

@@ -121,11 +121,7 @@ fn on_files(
 }
 
 /// `hdparm -t`: a block device's own pages are read from its beginning.
-fn from_the_beginning(
-    condition: &Asked,
-    array: Array,
-    host: &Host,
-) -> Result<f64, NotModelled> {
+fn from_the_beginning(condition: &Asked, array: Array, host: &Host) -> Result<f64, NotModelled> {
     let mut machine = array.machine.merging(Merge::Pages);
     // Linux drivers/md: two stripes, if that is more.
     let window = host.readahead_bytes.max(2 * machine.stripe());
