@@ -390,6 +390,10 @@ fn presets_answer_what_they_ask() {
     assert!(adata.contains("uses 1 GiB, all of it on 1 of its 4 members"), "{adata}");
     let disks = predict(&lab, &["two-disk-levels", "--output", "disks"]).ok().out;
     assert!(disks.contains("144 of 144 cells"), "{disks}");
-    // What the article finds: a stripe is the fastest, and a mirror the slowest writer.
-    assert!(disks.replace('\n', " ").contains("Take raid0: "), "{disks}");
+    // What the article finds: a stripe is the fastest, and a mirror the slowest writer. On disks that the models had not seen,
+    // they were off by more than a stripe of two is ahead.
+    let flat = disks.replace('\n', " ");
+    for part in ["is not decided: raid0 was", "models are off by up to a factor of 1."] {
+        assert!(flat.contains(part), "{disks}");
+    }
 }

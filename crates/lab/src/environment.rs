@@ -54,12 +54,25 @@ impl Prediction {
         f64::from(self.error_percent) / 100.0
     }
 
+    /// Returns the error as a percentage, or as a factor where a percentage differs by direction.
+    pub fn size(&self) -> String {
+        error_size(self.log_error())
+    }
+
     /// Returns the error in words: its grounds, or the bare number.
     pub fn off_by(&self) -> String {
         match self.grounds.as_str() {
-            "" => format!("models are taken to be off by up to {} %", self.error_percent),
+            "" => format!("models are taken to be off by up to {}", self.size()),
             grounds => grounds.to_owned(),
         }
+    }
+}
+
+/// Returns an error of a logarithm as a percentage, or from 0.3 on as a factor.
+pub fn error_size(log_error: f64) -> String {
+    match log_error {
+        log if log < 0.3 => format!("{:.0} %", log * 100.0),
+        log => format!("a factor of {:.2}", log.exp()),
     }
 }
 

@@ -70,15 +70,18 @@ pub struct Scores {
 
 /// The evidence of all families, in their order: that of the series in `crates/reproduce`.
 pub const EVIDENCE: [Evidence; 4] = {
-    const NONE: Scores = Scores { rows: 0, within: 0.0 };
-    const fn in_view(family: Family, rows: usize, within: f64) -> Evidence {
-        Evidence { family, held_out: NONE, in_view: Scores { rows, within } }
+    const fn of(family: Family, held_out: (usize, f64), in_view: (usize, f64)) -> Evidence {
+        Evidence {
+            family,
+            held_out: Scores { rows: held_out.0, within: held_out.1 },
+            in_view: Scores { rows: in_view.0, within: in_view.1 },
+        }
     }
     [
-        in_view(Family::Sticks, 9, 0.14),
-        in_view(Family::Disks, 48, 0.3),
-        in_view(Family::Memory, 4, 0.17),
-        in_view(Family::Plain, 0, 0.0),
+        of(Family::Sticks, (2, 0.32), (9, 0.14)),
+        of(Family::Disks, (13, 0.38), (48, 0.3)),
+        of(Family::Memory, (0, 0.0), (4, 0.17)),
+        of(Family::Plain, (0, 0.0), (0, 0.0)),
     ]
 };
 
@@ -108,7 +111,7 @@ impl fmt::Display for Within {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             log if log < 0.3 => write!(f, "{:.0} %", log * 100.0),
-            log => write!(f, "a factor of {:.2}", log.exp()),
+            log => write!(f, "a factor of {:.2} in either direction", log.exp()),
         }
     }
 }
@@ -118,9 +121,9 @@ impl Evidence {
     pub fn off_by(&self) -> Option<OffBy> {
         let (name, held_out) = (self.family.name(), self.held_out);
         let (count, worst) = (held_out.rows, Within(held_out.within));
-        let rows = format!("published rows of {name} that were held out");
+        let figures = format!("published figures of {name} that the models had not seen");
         if count >= ENOUGH {
-            let grounds = format!("nine of ten of the {count} {rows} lie within {worst}");
+            let grounds = format!("nine of ten of the {count} {figures} lie within {worst}");
             return Some(OffBy { log: held_out.within, grounds });
         }
         // Too few to leave out the worst, and rows in view are nearer than others would be.
@@ -128,18 +131,20 @@ impl Evidence {
         let log = within.max(held_out.within);
         let seen = (all > 0).then(|| {
             format!(
-                "the {all} that were in view when the models were made lie within {}",
+                "the {all} that were known when the models were made lie within {}",
                 Within(within)
             )
         });
         let grounds = match (count, seen) {
             (0, None) => return None,
             (0, Some(seen)) => format!(
-                "no published row of {name} was held out; {seen}, and others may be further off"
+                "the models had seen all published figures of {name}; {seen}, and others may be further off"
             ),
             (_, seen) => {
                 let seen = seen.map_or(String::new(), |seen| format!("; {seen}"));
-                format!("{count} {rows} lie within {worst}, too few for nine of ten{seen}")
+                format!(
+                    "the {count} {figures} lie within {worst}, and are too few for nine of ten{seen}"
+                )
             }
         };
         Some(OffBy { log, grounds })
@@ -159,7 +164,7 @@ pub fn off_by(families: impl IntoIterator<Item = Family>) -> OffBy {
         evidence.next().and_then(Evidence::off_by).unwrap_or_else(|| OffBy {
             log: widest,
             grounds: format!(
-                "no row was published of {}: they are taken to be off by as much as the worst of the other kinds, {}",
+                "no figure was published of {}: they are taken to be off by as much as the worst of the other kinds, {}",
                 family.name(),
                 Within(widest)
             ),
@@ -191,15 +196,21 @@ mod tests {
     fn rows_that_were_in_view_are_no_interval_of_their_own() {
         let said = of((0, 0.0), (2, 0.1));
         assert_eq!(said.percent(), 10);
-        assert!(said.grounds.starts_with("no published row of disks was held out"), "{said:?}");
+        assert!(
+            said.grounds.starts_with("the models had seen all published figures of disks"),
+            "{said:?}"
+        );
     }
 
     #[test]
     fn few_rows_that_were_held_out_are_counted_and_widen() {
         let said = of((4, 0.31), (20, 0.1));
         assert_eq!(said.percent(), 31);
-        assert!(said.grounds.starts_with("4 published rows of disks"), "{said:?}");
-        assert!(said.grounds.contains("within a factor of 1.36, too few"), "{said:?}");
+        assert!(said.grounds.starts_with("the 4 published figures of disks"), "{said:?}");
+        assert!(
+            said.grounds.contains("a factor of 1.36 in either direction, and are too few"),
+            "{said:?}"
+        );
         assert!(said.grounds.ends_with("made lie within 10 %"), "{said:?}");
         assert_eq!(of((4, 0.02), (20, 0.1)).percent(), 10);
     }
@@ -215,6 +226,6 @@ mod tests {
         let worst = Family::ALL.map(|family| off_by([family]).percent()).into_iter().max();
         let said = off_by([Family::Plain]);
         assert_eq!(Some(said.percent()), worst);
-        assert!(said.grounds.starts_with("no row was published"), "{said:?}");
+        assert!(said.grounds.starts_with("no figure was published"), "{said:?}");
     }
 }

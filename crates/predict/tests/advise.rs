@@ -190,6 +190,23 @@ fn small_writes_are_told_to_be_rewritten() {
     assert!(fastest.life.is_some_and(|bytes| bytes > 1e9), "{:?}", fastest.life);
 }
 
+/// The layout with more room stands before others that are equal to it.
+#[test]
+fn equals_rank_by_room() {
+    let sticks: Vec<_> =
+        (0..3).map(|_| offer("rally2", profile("rally2").unwrap(), None)).collect();
+    let workload = Workload::named("seq-read").unwrap();
+    let (level, chunk) = (Some(Level::Raid5), Some(128 << 10));
+    let layout = Arrangement { level, chunk, members: vec![0, 1, 2] };
+    let large = predict(&sticks, &layout, &workload, &host()).unwrap();
+    let small = Candidate { capacity: large.capacity / 2, ..large.clone() };
+    for need in [Need::Balanced, Need::Throughput, Need::Latency, Need::Price { least: 0.0 }] {
+        let mut both = vec![small.clone(), large.clone()];
+        rank(&mut both, need);
+        assert_eq!(both[0].capacity, large.capacity, "{need:?}");
+    }
+}
+
 /// A measured figure replaces the predicted one, and a measured layout stands before an unmeasured one.
 #[test]
 fn what_was_measured_ranks() {

@@ -21,6 +21,9 @@ pub struct Judgement {
     pub title: String,
     /// A row each, in the file's order.
     pub rows: Vec<JudgedRow>,
+    /// The error of the ratio of two held-out rows, |ln(model / published)|, for each two arrays over the same members
+    /// under the same conditions.
+    pub ratios: Vec<f64>,
     /// A claim each, in the file's order, of those that have a function.
     pub claims: Vec<JudgedClaim>,
     /// Claims without a function: they are not judged.
@@ -109,14 +112,31 @@ pub fn judge_by(
             None => not_judged.push(claim.clone()),
         }
     }
+    let rows: Vec<JudgedRow> = study.rows.iter().map(|row| model.row(row)).collect();
     Judgement {
         study: study.name.clone(),
         title: study.title.clone(),
-        rows: study.rows.iter().map(|row| model.row(row)).collect(),
+        ratios: ratios(study, &rows),
+        rows,
         claims,
         not_judged,
         passed_over: study.passed_over.clone(),
     }
+}
+
+/// The errors of the ratios of held-out rows.
+fn ratios(study: &Study, judged: &[JudgedRow]) -> Vec<f64> {
+    let known = study.rows.iter().zip(judged).filter_map(|(row, judged)| {
+        let members = &study.array(&row.asked.subject).filter(|_| row.held_out)?.members;
+        let signed = (*judged.model.as_ref().ok()? / row.published).ln();
+        Some(((members, &row.asked.tool, &row.asked.params), signed))
+    });
+    let known: Vec<_> = known.collect();
+    let pairs = known.iter().enumerate().flat_map(|(at, one)| {
+        let others = known[at + 1..].iter().filter(move |other| other.0 == one.0);
+        others.map(move |other| (one.1 - other.1).abs())
+    });
+    pairs.collect()
 }
 
 /// |ln(model / published)|, and 0 inside of what the print may mean.

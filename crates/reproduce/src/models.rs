@@ -1,7 +1,7 @@
 //! Published conditions as loads of modelled machines.
 //!
 //! A condition is taken by what it is of (sticks, disks, memory) and by its tool; ids are names only. A
-//! device's constants are the profile's of its name. What a study does not state is assumed in one
+//! device's constants are those of the profile that its file has of it, or else of the profile of its name. What a study does not state is assumed in one
 //! place each, and said there.
 
 mod copies;
@@ -37,7 +37,7 @@ impl Predictor for Models {
         } else if all("hdd") {
             disks::predict(study, condition, &members, level)
         } else if all("ram") && level == "single" {
-            memory::ram(condition, &members[0])
+            memory::ram(study, condition, &members[0])
         } else {
             Err(no(format!("{level} of {}", kinds.join(" and "))))
         };
@@ -65,7 +65,11 @@ const NAMES: &[(&str, &str)] = &[
     ("st3500630as", "barracuda-500"),
 ];
 
-fn profile_of(device: &str) -> Result<Profile, NotModelled> {
+/// The profile of a device of the study: the file's own, or that of its name among braid's.
+fn profile_of(study: &Study, device: &str) -> Result<Profile, NotModelled> {
+    if let Some(own) = study.device(device).and_then(|device| device.profile.as_ref()) {
+        return Ok(own.clone());
+    }
     let name = NAMES.iter().find(|(known, _)| *known == device).map_or(device, |(_, name)| name);
     profile(name).ok_or_else(|| no(format!("there is no profile of {device}")))
 }

@@ -30,6 +30,13 @@ pub fn evidence(studies: &[Study], models: &dyn Predictor) -> [Evidence; 4] {
     })
 }
 
+/// Summarises the errors of ratios of held-out rows: nine of ten lie within it, if there are enough.
+pub(crate) fn of_ratios<'r>(ratios: impl Iterator<Item = &'r f64>) -> Scores {
+    let all: Vec<f64> = ratios.copied().collect();
+    let nine_of_ten = (all.len() >= ENOUGH).then_some(all.len() * 9 / 10);
+    scores(all, nine_of_ten)
+}
+
 /// Summarises scores by that at a place in ascending order, or else by the worst.
 fn scores(mut all: Vec<f64>, place: Option<usize>) -> Scores {
     all.sort_by(f64::total_cmp);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use braid_model::{Profile, profile};
 use toml::{Table, Value};
 
 use crate::params::{Param, Params};
@@ -238,8 +239,39 @@ fn device(entry: &Entry<'_>) -> Result<Device, ReadError> {
         name: entry.name.to_owned(),
         kind: entry.text("kind")?.to_owned(),
         is_derived,
+        profile: own_profile(entry)?,
         facts,
     })
+}
+
+/// The profile that an entry has in itself: one of braid's, which `like` names, with some other constants.
+fn own_profile(entry: &Entry<'_>) -> Result<Option<Profile>, ReadError> {
+    let own = match entry.table.get("profile") {
+        None => return Ok(None),
+        Some(Value::Table(own)) => own,
+        Some(_) => return Err(entry.refuse("profile", "a table is wanted")),
+    };
+    let like = own.get("like").and_then(Value::as_str);
+    let like = like.and_then(profile).ok_or_else(|| {
+        entry.refuse("profile.like", "the name of a profile that comes with braid is wanted")
+    })?;
+    let inherited = |one: &braid_model::Constant| {
+        let value = Value::Array(vec![one.value.into(), one.source.clone().into()]);
+        (one.name.clone(), value)
+    };
+    let mut constants: Table = like.constants.iter().map(inherited).collect();
+    let others = own.iter().filter(|(key, _)| !matches!(key.as_str(), "like" | "capacity"));
+    constants.extend(others.map(|(key, value)| (key.clone(), value.clone())));
+    let label = entry.optional_text("label")?.unwrap_or(entry.name);
+    let mut whole = Table::new();
+    whole.insert("kind".to_owned(), like.kind.name().into());
+    whole.insert("label".to_owned(), label.into());
+    if let Some(capacity) = own.get("capacity") {
+        whole.insert("capacity".to_owned(), capacity.clone());
+    }
+    whole.insert("constant".to_owned(), constants.into());
+    let profile = Profile::parse(&whole.to_string());
+    profile.map(Some).map_err(|why| entry.refuse("profile", why))
 }
 
 fn array(entry: &Entry<'_>, study: &Study) -> Result<Array, ReadError> {

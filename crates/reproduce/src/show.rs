@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use braid_predict::off::Evidence;
+use braid_predict::off::{ENOUGH, Evidence, Scores};
 use braid_shell::shown;
 
 use crate::judge::{Decision, Judged, JudgedClaim, JudgedRow, Judgement};
+use crate::off::of_ratios;
 use crate::study::Unit;
 
 /// Says how far off all files are together, in two lines.
@@ -41,6 +42,13 @@ pub fn tables(judged: &[Judged], evidence: &[Evidence]) -> String {
     let mut text = files(judged).to_string();
     if !evidence.is_empty() {
         let _ = write!(text, "\n{}", off_by(evidence));
+        let Scores { rows, within } = of_ratios(judged.iter().flat_map(|one| &one.model.ratios));
+        let _ = writeln!(
+            text,
+            "\nThe ratio of two arrays over the same members: {rows} pairs of held-out rows, {} within a factor of {:.2}.",
+            if rows < ENOUGH { "all" } else { "nine of ten" },
+            within.exp()
+        );
     }
     for one in judged {
         let model = &one.model;
@@ -90,7 +98,7 @@ fn off_by(evidence: &[Evidence]) -> Table {
                 one.held_out.rows.to_string(),
                 one.in_view.rows.to_string(),
                 said.as_ref().map_or("—".to_owned(), |said| format!("{} %", said.percent())),
-                said.map_or("no row was published".to_owned(), |said| said.grounds),
+                said.map_or("no figure was published".to_owned(), |said| said.grounds),
             ]
         }),
     )

@@ -4,6 +4,8 @@
 //! are its devices; a published value is finite, above 0 and inside of its range. Kinds of devices, tools and metrics are open vocabularies: what a predictor does not know it
 //! says.
 
+use braid_model::Profile;
+
 use crate::params::Params;
 
 /// A published series of measurements.
@@ -38,6 +40,8 @@ pub struct Device {
     pub kind: String,
     /// No device: it stands for the mean of those that are.
     pub is_derived: bool,
+    /// The file's own profile of it; `None` for a device that has one of braid's profiles, or none.
+    pub profile: Option<Profile>,
     /// All that the file says of it, `kind` included.
     pub facts: Params,
 }

@@ -69,7 +69,10 @@ fn worse(promised: &BTreeMap<String, Promise>, now: &BTreeMap<String, Promise>) 
     found
 }
 
-/// Every constant of every profile, with its source, and those of dd's copies.
+/// A constant: its name, its value, its source.
+type Named = (String, f64, String);
+
+/// Every constant of every profile, with its source, those of dd's copies, and those that a series has of its devices.
 fn constants() -> String {
     let profiles = profile_names().map(|name| {
         let profile = profile(name).expect("it is named");
@@ -79,14 +82,31 @@ fn constants() -> String {
     });
     let copies = COPIES.map(|(name, value, source)| (name.to_owned(), value, source.to_owned()));
     let title = "`make reproduce` alone: dd on a Xeon quad core of 3.1 GHz, RAM disk".to_owned();
-    let all = profiles.chain([(title, copies.to_vec())]);
-    let section = |(title, constants): (String, Vec<(String, f64, String)>)| {
+    let all = profiles.chain([(title, copies.to_vec())]).chain(of_series());
+    let section = |(title, constants): (String, Vec<Named>)| {
         let rows = constants
             .into_iter()
             .map(|(name, value, source)| vec![name, format!("{value:?}"), cell(&source)]);
         format!("\n### {title}\n\n{}", Table::new("constant|#value|source".split('|'), rows))
     };
     all.map(section).collect()
+}
+
+/// The constants in which the devices of the series differ from the profiles that they are like.
+fn of_series() -> Vec<(String, Vec<Named>)> {
+    let mut all = Vec::new();
+    for study in built_in() {
+        for device in &study.devices {
+            let Some(own) = &device.profile else { continue };
+            let like = device.facts.text("profile.like").expect("it is like a profile");
+            let others = profile(like).expect("it is named").constants;
+            let differing = own.constants.iter().filter(|one| !others.contains(one));
+            let rows = differing.map(|one| (one.name.clone(), one.value, one.source.clone()));
+            let title = format!("{} of {}: else like {like}", device.name, study.name);
+            all.push((title, rows.collect()));
+        }
+    }
+    all
 }
 
 /// A cell of Markdown whose text has no marks.

@@ -181,6 +181,33 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(error.contains("nothing to be explained"), "{error}");
 }
 
+/// A device may be like a profile that comes with braid, but for some constants.
+#[test]
+fn a_device_may_have_a_profile_of_its_own() {
+    let with = |profile: &str| {
+        let device = format!("name = \"stick\"\nprofile = {profile}");
+        parse("mine.toml", &GOOD.replacen("name = \"stick\"", &device, 1))
+    };
+    let profile = "{ like = \"rally2\", capacity = 4_000_000, write_rate = [6e6, \"row one\"] }";
+    let study = with(profile).expect("a file");
+    let own = study.device("stick").and_then(|stick| stick.profile.as_ref()).expect("a profile");
+    let like = braid_model::profile("rally2").expect("it comes with braid");
+    assert_eq!((own.capacity, own.constant("write_rate")), (Some(4_000_000), Some(6e6)));
+    assert_eq!(own.constant("command_us"), like.constant("command_us"));
+    assert!(study.devices.iter().any(|device| device.profile.is_none()));
+    for (profile, says) in [
+        ("1", "device \"stick\": profile: a table is wanted"),
+        ("{ write_rate = [6e6, \"row\"] }", "profile.like: the name of a profile that comes with"),
+        ("{ like = \"stick\" }", "profile.like: the name of a profile that comes with braid"),
+        ("{ like = \"rally2\", rpm = [1, \"row\"] }", "profile: rpm is no constant of this kind"),
+        ("{ like = \"rally2\", write_rate = 6e6 }", "profile: write_rate must be [number, "),
+        ("{ like = \"rally2\", capacity = \"4G\" }", "profile: capacity: kind and label"),
+    ] {
+        let error = with(profile).expect_err(says).to_string();
+        assert!(error.contains(says), "{says}\n  {error}");
+    }
+}
+
 #[test]
 fn built_in_files_are_complete() {
     let count = |study: &Study| (study.rows.len(), study.probes.len(), study.claims.len());
@@ -192,6 +219,10 @@ fn built_in_files_are_complete() {
         ("adata-4x-raid0", (6, 0, 5)),
         ("cruzer-6x-raid0", (7, 79, 14)),
         ("rapiddisk", (34, 0, 9)),
+        ("md-wiki-2disks", (10, 0, 0)),
+        ("raid0-3x200gb", (3, 0, 0)),
+        ("hdparm-raid1-raid5", (10, 0, 0)),
+        ("verbatim-2x-raid0", (6, 0, 0)),
     ];
     assert_eq!(counted, expected.map(|(name, counts)| (name.to_owned(), counts)));
     for (name, text) in texts() {

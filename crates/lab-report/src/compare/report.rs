@@ -6,6 +6,7 @@ use crate::report::model::{Block, Cell, Report, Row, Table, Tone, TrustBox, Trus
 use crate::report::render::render_terminal;
 use crate::report::units::{Scale, digits, quantity, span, title};
 use braid_lab::LabError;
+use braid_lab::environment::error_size;
 
 impl Comparison {
     /// As JSON with an `output_version`.
@@ -60,9 +61,9 @@ impl Comparison {
     /// The distance of a prediction and a measurement.
     fn answer_of_a_prediction(&self) -> Vec<String> {
         let [first, second] = self.predicted.map(word);
-        let percent = digits(self.model_error_percent.unwrap_or_default());
+        let size = error_size(self.model_error_percent.unwrap_or_default() / 100.0);
         let mut said = vec![format!(
-            "The first was {first} and the second {second} ({}): up to {percent} % apart is what models are \
+            "The first was {first} and the second {second} ({}): up to {size} apart is what models are \
              off by, on the grounds that the report of the prediction names.",
             self.environment.join("; "),
         )];

@@ -83,8 +83,9 @@ impl Candidate {
 
 /// The best first: those that were measured before the others, since both are wrong in ways of their own. Of
 /// equals, within one in a hundred, that whose requests take less, by more than models are off: a trace is done in
-/// its time by all that can. Then that with fewer members, then that which may lose more of them. Then the first that
-/// survives a loss comes before all, if it is as good as the best, which does not, and throughput is not all that counts.
+/// its time by all that can. Then that with fewer members, then that which may lose more of them, then that with more
+/// room. Then the first that survives a loss comes before all, if it is as good as the best, which does not, and
+/// throughput is not all that counts.
 pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
     if need == Need::Redundancy {
         candidates.retain(|one| one.losses > 0);
@@ -96,7 +97,7 @@ pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
     let best = |need: Need| [best(false, need), best(true, need)];
     let (fastest, worth) = (best(Need::Throughput), best(need));
     let roomiest = candidates.iter().map(|one| one.capacity).max().unwrap_or(0).max(1) as f64;
-    let key = |one: &Candidate| -> [f64; 5] {
+    let key = |one: &Candidate| -> [f64; 6] {
         let index = usize::from(one.measured.is_some());
         let part = |need: Need, best: [f64; 2]| {
             -(one.figure(need, false) / best[index].max(f64::MIN_POSITIVE) / EQUAL).round()
@@ -104,20 +105,18 @@ pub fn rank(candidates: &mut Vec<Candidate>, need: Need) {
         let flag = |is_so: bool| f64::from(u8::from(is_so));
         let (unmeasured, speed) = (flag(one.measured.is_none()), part(Need::Throughput, fastest));
         let (count, losses) = (one.members.len() as f64, -(one.losses as f64));
+        let room = -(one.capacity as f64 / roomiest / EQUAL).round();
         let class = one.latency_ns().map_or(0.0, |ns| (ns.max(1.0).ln() / one.error).round());
         match need {
             Need::Throughput | Need::Balanced | Need::Redundancy => {
-                [unmeasured, speed, class, count, losses]
+                [unmeasured, speed, class, count, losses, room]
             }
-            Need::Latency => [unmeasured, -one.figure(need, false), speed, count, losses],
+            Need::Latency => [unmeasured, -one.figure(need, false), speed, count, losses, room],
             // Room is known without a measurement.
-            Need::Capacity => {
-                let room = -(one.capacity as f64 / roomiest / EQUAL).round();
-                [flag(one.losses == 0), room, unmeasured, speed, count]
-            }
+            Need::Capacity => [flag(one.losses == 0), room, unmeasured, speed, count, losses],
             Need::Price { .. } => {
                 let insufficient = flag(!one.suffices(need));
-                [unmeasured, insufficient, part(need, worth), one.cost(), losses]
+                [unmeasured, insufficient, part(need, worth), one.cost(), losses, room]
             }
         }
     };

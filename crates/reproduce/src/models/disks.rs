@@ -1,14 +1,14 @@
 //! Disks, alone and in arrays: what their profiles say of fio, sysbench, and programs that work on files.
 
-use braid_level::Level;
-use braid_model::Profile;
+use braid_level::{Level, Raid10Layout, Shape};
+use braid_model::{Host, Profile};
 use braid_predict::{
     Array, Bonnie, Closed, Files, Layout, Machine, MemberModel, Merge, Offer, Places, Program,
-    Random, Run, Trees, closed_cut, random_reads, random_writes, usual_shape,
+    Random, Reading, Run, Trees, closed_cut, random_reads, random_writes, read_ahead, usual_shape,
 };
 
-use super::{host, memory, no, of_requests, profile_of};
-use crate::study::{Asked, NotModelled, Study};
+use super::{host, memory, no, of_rate, of_requests, profile_of};
+use crate::study::{Array as StudyArray, Asked, NotModelled, Study, Unit};
 
 /// linux-2.6.13.tar, in bytes, about: 48 MB compressed on kernel.org.
 const ARCHIVE: u64 = 218_000_000;
@@ -20,6 +20,8 @@ const FOLDER: u64 = 273_000;
 const BONNIE: u64 = 1_512_000_000;
 /// The chunk of mdadm before version 3.1, in bytes.
 const CHUNK: u64 = 64 << 10;
+/// A long run is cut to so many bytes.
+const ENOUGH: u64 = 96 << 20;
 
 /// Returns the work of each process of a published tool.
 fn program(condition: &Asked) -> Option<Program> {
@@ -31,8 +33,8 @@ fn program(condition: &Asked) -> Option<Program> {
         "bonnie-total" => {
             Program::Bonnie(Bonnie { size: BONNIE, by_character: BONNIE, chunk: 8192 })
         }
-        "dd-write" => Program::Write(size?),
-        "cp-read" => Program::Read(size?),
+        "dd-write" | "files-write" => Program::Write(size?),
+        "cp-read" | "files-read" => Program::Read(size?),
         "cp-small" => Program::CopyCached(ARCHIVE),
         "untar" => Program::Unpack(trees),
         "cp-tree" => Program::CopyTree(trees),
@@ -46,9 +48,17 @@ pub(super) fn predict(
     members: &[String],
     level: &str,
 ) -> Result<f64, NotModelled> {
-    let profiles = members.iter().map(|name| profile_of(name)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(program) = program(condition) {
-        return on_files(condition, program, &profiles, level);
+    let profiles = members.iter().map(|name| profile_of(study, name));
+    let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
+    let program = program(condition);
+    if program.is_some() || condition.tool == "hdparm-t" {
+        let shape = shape(study.array(&condition.subject), level)?;
+        let host = host(study.facts.text("host_profile").unwrap_or("host-2007"));
+        let array = joined(&profiles, shape)?;
+        return match program {
+            Some(program) => on_files(condition, program, array, &host),
+            None => from_the_beginning(condition, array, &host),
+        };
     }
     let ([profile], "single") = (profiles.as_slice(), level) else {
         return Err(no(format!("{} on {level} of disks", condition.tool)));
@@ -62,13 +72,23 @@ pub(super) fn predict(
     alone(condition, MemberModel { kind: profile.kind.clone(), size, bus: 0 })
 }
 
-/// Seconds of a program on an array of Linux' md, whose members share the bus that their profiles name.
-fn on_files(
-    condition: &Asked,
-    program: Program,
-    profiles: &[Profile],
-    level: &str,
-) -> Result<f64, NotModelled> {
+/// The shape of an array of this level as the study states it, or else as mdadm made it; `None` for a disk alone.
+fn shape(array: Option<&StudyArray>, level: &str) -> Result<Option<Shape>, NotModelled> {
+    let Some(known) = Level::ALL.iter().find(|one| one.name() == level) else {
+        return if level == "single" { Ok(None) } else { Err(no(format!("{level} of disks"))) };
+    };
+    let facts = array.map(|array| &array.facts);
+    let chunk = facts.and_then(|facts| facts.count("chunk_kib")).map_or(CHUNK, |kib| kib << 10);
+    let mut shape = usual_shape(*known, chunk);
+    if let Some(layout) = facts.and_then(|facts| facts.text("layout")) {
+        let known = Raid10Layout::from_name(layout);
+        shape.layout = known.ok_or_else(|| no(format!("{level} in the layout {layout}")))?.number();
+    }
+    Ok(Some(shape))
+}
+
+/// An array of Linux' md, or a disk alone; members share the bus that their profiles name.
+fn joined(profiles: &[Profile], shape: Option<Shape>) -> Result<Array, NotModelled> {
     let offer = |profile: &Profile| Offer {
         name: profile.label.clone(),
         profile: profile.clone(),
@@ -77,17 +97,36 @@ fn on_files(
         of_bus: profile.usual_bus(),
     };
     let offers: Vec<Offer> = profiles.iter().map(offer).collect();
-    let shape = match Level::ALL.iter().find(|one| one.name() == level) {
-        Some(level) => Some(usual_shape(*level, CHUNK)),
-        None if level == "single" => None,
-        None => return Err(no(format!("{level} of disks"))),
-    };
     let members: Vec<&Offer> = offers.iter().collect();
-    let mut array = Array::of(&members, shape, 1 << 20).map_err(|why| no(why.to_string()))?;
+    Array::of(&members, shape, 1 << 20).map_err(|why| no(why.to_string()))
+}
+
+/// A program on files. A rate was read while the devices worked: all that is written counts.
+fn on_files(
+    condition: &Asked,
+    program: Program,
+    mut array: Array,
+    host: &Host,
+) -> Result<f64, NotModelled> {
     array.machine = array.machine.merging(Merge::Whole);
     let processes = condition.params.count("processes").unwrap_or(1);
-    let run = Run::Files(Files { program, processes, synced: false });
-    Ok(run.on(&mut array, &host("host-p3")).seconds)
+    let is_rate = condition.unit == Unit::BytesPerSecond;
+    let run = Run::Files(Files { program, processes, synced: is_rate });
+    let seconds = run.on(&mut array, host).seconds;
+    if !is_rate {
+        return Ok(seconds);
+    }
+    let bytes = condition.params.number("size").ok_or_else(|| no("no size".to_owned()))?;
+    Ok(bytes / seconds)
+}
+
+/// `hdparm -t`: a block device's own pages are read from its beginning.
+fn from_the_beginning(condition: &Asked, array: Array, host: &Host) -> Result<f64, NotModelled> {
+    let mut machine = array.machine.merging(Merge::Pages);
+    // Linux drivers/md: two stripes, if that is more.
+    let window = host.readahead_bytes.max(2 * machine.stripe());
+    let request = condition.params.count("bs").unwrap_or(2 << 20);
+    of_rate(condition, read_ahead(&mut machine, host, Reading { bytes: ENOUGH, window, request }))
 }
 
 /// sysbench and fio on one disk whose inside is modelled. Where its files lie is not stated: all over the disk.

@@ -20,19 +20,19 @@ fn request(condition: &Asked) -> Result<u64, NotModelled> {
     condition.params.count("bs").ok_or_else(|| no("bs is not stated".to_owned()))
 }
 
-fn ram_of(device: &str) -> Result<Ram, NotModelled> {
-    match profile_of(device)?.kind {
+fn ram_of(study: &Study, device: &str) -> Result<Ram, NotModelled> {
+    match profile_of(study, device)?.kind {
         Kind::Ram(ram) => Ok(ram),
         other => Err(no(format!("{device} is of kind {}", other.name()))),
     }
 }
 
-pub(super) fn ram(condition: &Asked, device: &str) -> Result<f64, NotModelled> {
+pub(super) fn ram(study: &Study, condition: &Asked, device: &str) -> Result<f64, NotModelled> {
     let bytes = request(condition)?;
     match condition.tool.as_str() {
         "fio" => {
             let (write, random) = pattern(condition)?;
-            let ns = ram_of(device)?.request_ns(write, bytes, !random || bytes > PAGE);
+            let ns = ram_of(study, device)?.request_ns(write, bytes, !random || bytes > PAGE);
             of_rate(condition, bytes as f64 / ns as f64 * 1e9)
         }
         "dd-write" => {
@@ -66,7 +66,7 @@ fn disk_seconds(study: &Study, asked: &Asked, disk: &str) -> Result<f64, NotMode
         Unit::PerSecond => 1.0 / row.published,
         Unit::Seconds => return Err(none()),
     };
-    match profile_of(disk)?.kind {
+    match profile_of(study, disk)?.kind {
         // What a longer request moves in addition, it moves as the disk does.
         Kind::Disk(disk) => Ok(seconds + (bytes - measured) / disk.rate(0.0)),
         other => Err(no(format!("{disk} is of kind {}", other.name()))),
@@ -93,7 +93,7 @@ pub(super) fn cache(
             members.iter().find(|name| study.device(name).is_some_and(|one| one.kind == kind));
         found.ok_or_else(|| no(format!("a cache without {kind}")))
     };
-    let ram = ram_of(of("ram")?)?;
+    let ram = ram_of(study, of("ram")?)?;
     let held = study.array(&condition.subject).and_then(|array| array.facts.number("cache_bytes"));
     let set = condition.params.number("size").unwrap_or(0.0);
     let hits = held.map_or(1.0, |held| (held / set.max(1.0)).min(1.0));

@@ -60,7 +60,7 @@ pub(super) fn predict(
     let on_files = !is_raw && (has_files || condition.params.get("fs").is_some());
     let window = fact("readahead_sectors").map(|sectors| sectors * 512);
     let values = chunks.iter().map(|chunk| {
-        let sticks = Sticks::of(condition, members, *chunk)?;
+        let sticks = Sticks::of(study, condition, members, *chunk)?;
         sticks.run(condition, window, on_files)
     });
     let values = values.collect::<Result<Vec<_>, _>>()?;
@@ -68,7 +68,12 @@ pub(super) fn predict(
 }
 
 impl Sticks {
-    fn of(condition: &Asked, names: &[String], chunk: u64) -> Result<Sticks, NotModelled> {
+    fn of(
+        study: &Study,
+        condition: &Asked,
+        names: &[String],
+        chunk: u64,
+    ) -> Result<Sticks, NotModelled> {
         let params = &condition.params;
         let count = params.count("members").unwrap_or(names.len() as u64);
         let count = usize::try_from(count).ok().filter(|count| (1..=names.len()).contains(count));
@@ -80,7 +85,7 @@ impl Sticks {
         let grouped = params.text("order") == Some("grouped");
         let mut transfer_max = u64::MAX;
         let members = names[..count].iter().enumerate().map(|(index, name)| {
-            let profile = profile_of(name)?;
+            let profile = profile_of(study, name)?;
             let braid_model::Kind::Flash(mut flash) = profile.kind else {
                 return Err(no(format!("the profile of {name} is no stick's")));
             };
@@ -145,7 +150,10 @@ impl Sticks {
                 let rate = write_back(&mut machine, &host, bytes, under_way);
                 // Without a sync the last of it is not waited for.
                 let all = params.bytes().unwrap_or(f64::INFINITY);
-                let left = (host.dirty_bytes as f64 / all).min(MOST_LEFT);
+                let left = match params.flag("fdatasync") {
+                    Some(true) => 0.0,
+                    _ => (host.dirty_bytes as f64 / all).min(MOST_LEFT),
+                };
                 of_rate(condition, rate / (1.0 - left))
             }
             "seeker" => {

@@ -13,29 +13,29 @@ const GIVEN: [&str; 1] = ["subjects"];
 /// Marks a report, if its numbers were predicted.
 pub(super) fn mark(report: &mut Report, context: &Context<'_>) {
     let Some(prediction) = context.results.prediction() else { return };
-    let percent = prediction.error_percent;
+    let size = prediction.size();
     report.title += ", predicted";
     report.subtitle = about::subtitle_of_predictions(context);
     if let Some(first) = report.answer.first_mut() {
         *first = format!("Predicted, not measured: {first}");
     }
     report.trust.is_predicted = true;
-    mark_table(&mut report.table, percent);
+    mark_table(&mut report.table, &size);
     report.picture.iter_mut().for_each(mark_chart);
     for section in &mut report.sections {
         section.title = section.title.replace("measured", "predicted");
-        section.lead = without_repetitions(&section.lead, percent);
+        section.lead = without_repetitions(&section.lead, &size);
         for block in &mut section.blocks {
             match block {
-                Block::Table(table) => mark_table(table, percent),
+                Block::Table(table) => mark_table(table, &size),
                 Block::Chart(chart) => mark_chart(chart),
             }
         }
     }
 }
 
-fn mark_table(table: &mut Table, percent: u32) {
-    table.note = without_repetitions(&table.note, percent);
+fn mark_table(table: &mut Table, size: &str) {
+    table.note = without_repetitions(&table.note, size);
     if GIVEN.contains(&table.id.as_str()) {
         return;
     }
@@ -56,8 +56,8 @@ fn mark_chart(chart: &mut Chart) {
 }
 
 /// A text about repetitions, changed into one about predictions.
-fn without_repetitions(text: &str, percent: u32) -> String {
-    let range = format!("range of what models are off by, {percent} %");
+fn without_repetitions(text: &str, size: &str) -> String {
+    let range = format!("range of what models are off by, {size}");
     text.replace("95 % interval", &range)
         .replace(", made within each repetition", "")
         .replace("Medians of the repetitions, with their range", "One number each")

@@ -7,6 +7,7 @@ use super::Context;
 use super::words::{kinds_in_words, percent};
 use crate::analysis::{ALIKE, Contest, LEAST_PAIRS, Outcome, PLACES, Unknown};
 use crate::report::units::digits;
+use braid_lab::environment::Prediction;
 use braid_lab::plan::repetitions_to_plan;
 
 /// The sentences, what is alike first.
@@ -123,9 +124,9 @@ fn of_cause_in_words(
 }
 
 fn predicted(context: &Context<'_>, kinds: &str, lead: &str) -> String {
-    let error = context.results.prediction().map_or(0, |by| by.error_percent);
+    let error = context.results.prediction().map_or_else(String::new, Prediction::size);
     format!(
-        "The fastest in {kinds} is not decided: {lead}, and models are off by up to {error} %. \
+        "The fastest in {kinds} is not decided: {lead}, and models are off by up to {error}. \
          Measuring the two would tell: `braid lab run`."
     )
 }
