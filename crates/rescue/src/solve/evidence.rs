@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::question::Question;
+use super::question::{Question, Rows};
 use crate::Clue;
 
 /// Places that are kept, and those of them that a first look over all patterns takes into account.
 const MOST_PLACES: usize = 6000;
 const FIRST_LOOK: usize = 600;
+/// Sectors in which two members are compared that look like copies.
+const COMPARED: u64 = 512;
 /// Bytes that a clue has at most, and clues before a place that may cover it.
 const LONGEST: u64 = 4096;
 const MOST_BEFORE: usize = 64;
@@ -93,6 +95,32 @@ impl Evidence {
         let single = evidence.digests.iter_mut().zip(counts).filter(|(_, count)| *count < 2);
         single.for_each(|(digest, _)| *digest = 0);
         evidence
+    }
+
+    /// Tells members apart on which the same blocks were seen although their content differs: parity equals data where all
+    /// else of the row is zero.
+    pub(super) fn tell_apart(&mut self, sizes: &[u64], rows: &dyn Rows) {
+        for member in 1..self.members {
+            let original = self.original(member);
+            if original == member {
+                continue;
+            }
+            let size = sizes[member].min(sizes[original]);
+            let places = (0..COMPARED).map(|index| size / COMPARED * index / 512 * 512);
+            let sector = |member: usize, at: u64| rows.read(member, at, 512);
+            let (mut equal, mut differ) = (0, 0);
+            for at in places {
+                let (Some(one), Some(other)) = (sector(original, at), sector(member, at)) else {
+                    continue;
+                };
+                differ += usize::from(one != other);
+                equal += usize::from(one == other && one.iter().any(|byte| *byte != 0));
+            }
+            // An old copy differs in what was written since.
+            if differ > equal {
+                self.digests[member] = scatter(self.digests[member] ^ member as u64);
+            }
+        }
     }
 
     /// Sightings of a place, each once.
