@@ -181,3 +181,38 @@ fn scatter(place: u64) -> u64 {
         .rotate_left(29)
         .wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Anchor, Clue, Structure};
+
+    #[test]
+    fn parity_that_equals_blocks_is_no_copy() {
+        let clue = |(member, place): (usize, u64)| Clue {
+            member,
+            at: place,
+            anchor: 0,
+            place,
+            length: 4096,
+        };
+        let places = [(0, 0), (0, 8192), (1, 0), (1, 8192)];
+        let question = Question {
+            sizes: vec![1 << 20; 2],
+            anchors: vec![Anchor { structure: Structure::Ext, uuid: [1; 16], size: None }],
+            clues: places.into_iter().map(clue).collect(),
+            ..Question::default()
+        };
+        let is_clone = |rows: &dyn Rows| {
+            let mut evidence = Evidence::new(&question);
+            evidence.tell_apart(&question.sizes, rows);
+            evidence.is_clone(1)
+        };
+        assert!(is_clone(&|_: usize, _: u64, length: usize| Some(vec![7; length])));
+        // The same blocks, and other content elsewhere.
+        let other = |member: usize, at: u64, length: usize| {
+            Some(vec![if at < 65536 { 7 } else { member as u8 + 1 }; length])
+        };
+        assert!(!is_clone(&other));
+    }
+}

@@ -277,3 +277,68 @@ impl Open<'_> {
         seats
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::Witnesses;
+    use crate::{Anchor, Clue, Question, Structure};
+    use braid_files::ReadAt;
+
+    const CHUNK: u64 = 64 << 10;
+    const SIZE: u64 = 2 << 20;
+    const UNIT: u64 = 4096;
+    /// The member of each role of a raid0.
+    const ORDER: [usize; 8] = [5, 2, 0, 7, 3, 1, 6, 4];
+
+    /// Each unit of the array has its own number.
+    fn read(member: usize, at: u64, length: usize) -> Option<Vec<u8>> {
+        let role = ORDER.iter().position(|one| *one == member)? as u64;
+        let unit = |row: u64| (row / CHUNK * 8 + role) * CHUNK / UNIT + row % CHUNK / UNIT;
+        let byte = |at: u64| unit(at).to_le_bytes()[(at % 8) as usize];
+        (at + length as u64 <= SIZE).then(|| (at..at + length as u64).map(byte).collect())
+    }
+
+    /// Files of two units, whose units have to have their own numbers.
+    fn check(volume: &dyn ReadAt) -> Witnesses {
+        let mut found = Witnesses::default();
+        for start in (0..100).map(|file| file * 23 * UNIT) {
+            let is_own = |at: &u64| {
+                let mut number = [0; 8];
+                volume.read_at(*at, &mut number).is_ok() && u64::from_le_bytes(number) == at / UNIT
+            };
+            match [start, start + UNIT].iter().all(is_own) {
+                true => found.good.push(std::iter::once(start..start + 2 * UNIT).collect()),
+                false => found.bad += 1,
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn files_seat_one_member_after_the_other() {
+        // One block, as of a file system without checksums: the start of the array is on member 5.
+        let anchor = Anchor { structure: Structure::Ext, uuid: [1; 16], size: Some(8 * SIZE) };
+        let clue = Clue { member: ORDER[0], at: 1024, anchor: 0, place: 1024, length: 1024 };
+        let question = Question {
+            sizes: vec![SIZE; 8],
+            anchors: vec![anchor],
+            clues: vec![clue],
+            ..Question::default()
+        };
+        let Answer::Decided { first, .. } = super::super::solve_by_files(&question, &read, &check)
+        else {
+            panic!("files decide");
+        };
+        let members: Vec<_> = first.seats.iter().flatten().map(|seat| seat.member).collect();
+        assert_eq!((members.as_slice(), first.pattern.chunk), (&ORDER[..], CHUNK));
+        // Files on six of the members leave the order of the others open.
+        let few = |volume: &dyn ReadAt| {
+            let mut found = check(volume);
+            found.good.retain(|file| file[0].start / CHUNK % 8 < 6);
+            Witnesses { bad: 0, ..found }
+        };
+        let answer = super::super::solve_by_files(&question, &read, &few);
+        assert!(matches!(answer, Answer::Undecided { .. }));
+    }
+}
