@@ -91,11 +91,6 @@ pub(super) fn decide(
     let unfit = needed(&same[0], question, &content).into_iter();
     would_decide
         .extend(unfit.map(|(member, why)| format!("a fresh copy of member {member}: {why}")));
-    would_decide.extend(strangers(&same[0], evidence, anchor).into_iter().map(|member| {
-        format!(
-            "the role of member {member}: it has blocks of the same structure, and most do not fit"
-        )
-    }));
     if (same[0].score() as f64) < TOO_NEAR * refuted as f64 {
         would_decide.push("the reason why parity differs where blocks agree best".to_owned());
     }
@@ -374,6 +369,24 @@ fn doubts(
         }
     }
     doubts
+}
+
+/// The answer, which is not decided if members with blocks of the structure are left over and fit into no role.
+pub(super) fn with_strangers(answer: Answer, evidence: &Evidence, anchor: usize) -> Answer {
+    let Answer::Decided { first, rest, second } = answer else { return answer };
+    let strangers = strangers(&first, evidence, anchor);
+    if strangers.is_empty() {
+        return Answer::Decided { first, rest, second };
+    }
+    let sentence = |member: &usize| {
+        format!(
+            "the role of member {member}: it has blocks of the same structure, and most do not fit"
+        )
+    };
+    undecided(
+        std::iter::once(*first).chain(rest).collect(),
+        strangers.iter().map(sentence).collect(),
+    )
 }
 
 /// Members without a role on which blocks of the structure lie, most of which fit into no role: an old copy of a member,

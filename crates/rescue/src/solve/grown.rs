@@ -291,11 +291,15 @@ mod tests {
     /// The member of each role of a raid0.
     const ORDER: [usize; 8] = [5, 2, 0, 7, 3, 1, 6, 4];
 
-    /// Each unit of the array has its own number.
+    /// The number of a unit of the array. Sums of them are no others.
+    fn number(unit: u64) -> u64 {
+        (unit + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
     fn read(member: usize, at: u64, length: usize) -> Option<Vec<u8>> {
         let role = ORDER.iter().position(|one| *one == member)? as u64;
         let unit = |row: u64| (row / CHUNK * 8 + role) * CHUNK / UNIT + row % CHUNK / UNIT;
-        let byte = |at: u64| unit(at).to_le_bytes()[(at % 8) as usize];
+        let byte = |at: u64| number(unit(at)).to_le_bytes()[(at % 8) as usize];
         (at + length as u64 <= SIZE).then(|| (at..at + length as u64).map(byte).collect())
     }
 
@@ -304,8 +308,9 @@ mod tests {
         let mut found = Witnesses::default();
         for start in (0..100).map(|file| file * 23 * UNIT) {
             let is_own = |at: &u64| {
-                let mut number = [0; 8];
-                volume.read_at(*at, &mut number).is_ok() && u64::from_le_bytes(number) == at / UNIT
+                let mut bytes = [0; 8];
+                volume.read_at(*at, &mut bytes).is_ok()
+                    && u64::from_le_bytes(bytes) == number(at / UNIT)
             };
             match [start, start + UNIT].iter().all(is_own) {
                 true => found.good.push(std::iter::once(start..start + 2 * UNIT).collect()),

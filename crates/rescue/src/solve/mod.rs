@@ -107,7 +107,8 @@ fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Ans
         Some(Err(meeting)) => decide::meeting(found, &meeting),
         None => {
             let raw = check.map(|check| (check, found.clone()));
-            match (decide::decide(question, rows, &evidence, found, anchor), raw) {
+            let answer = decide::decide(question, rows, &evidence, found, anchor);
+            match (decide::with_strangers(answer, &evidence, anchor), raw) {
                 (answer @ Answer::Undecided { .. }, Some((check, raw))) => {
                     let open = files::Open {
                         question,
