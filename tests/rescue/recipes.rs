@@ -25,18 +25,20 @@ use serde_json::Value;
 
 use crate::common::{MIB, Output, Scratch, Tool};
 
-/// Recipes whose damage only content shows. `open` and `solve` compare no data of files: `verify` has to find it.
-///
-/// * Silent flips: the superblocks are those of a sound array, and so is what says where it belongs.
-/// * A stale member that was forced in: the superblocks that would tell were written anew by this.
-const SEEN_BY_VERIFY: [&str; 2] = ["bitrot-one", "stale-assembled-forced"];
+/// Recipes whose damage only content shows: silent flips. The superblocks are those of a sound array, and so is what says
+/// where it belongs. `open` and `solve` compare no data of files: `verify` has to find it.
+const SEEN_BY_VERIFY: [&str; 1] = ["bitrot-one"];
 
 /// Recipes whose content is not got, with the reason. They are rescued and judged as all others, and do not count for the
 /// share: docs/rescue.md says so, too.
-const BEYOND: [(&str, &str); 3] = [
+const BEYOND: [(&str, &str); 4] = [
     (
         "raid0-one-cut",
         "a stack has no member that is longer than its file, so the geometry alone is found",
+    ),
+    (
+        "stale-assembled-forced",
+        "the member that was forced in is used, with a doubt, and the better one is left out",
     ),
     ("linear-one-missing", "no superblock has the length of a member that is missing"),
     ("reshape-lost-backup-file", "between two blocks nothing says how far the reshape came"),

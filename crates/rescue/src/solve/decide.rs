@@ -1,6 +1,6 @@
 //! Decides: ranks hypotheses, and compares the first with those that lead to other content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use braid_level::Level;
@@ -46,15 +46,15 @@ pub(super) fn decide(
 ) -> Answer {
     found.retain(|one| one.score() > 0 && has_room(one, question, anchor));
     found.sort_by_key(|one| (std::cmp::Reverse(one.score()), one.missing()));
-    let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
+    let mut counts: HashMap<Level, usize> = HashMap::new();
     found.retain(|one| {
-        let count = counts.entry(one.pattern.level as i32).or_default();
+        let count = counts.entry(one.pattern.level).or_default();
         *count += 1;
         *count <= FINALISTS
     });
     found.extend(in_parity(&found, evidence, question));
     let content = Content::new(rows);
-    found.extend(swapped(&found, evidence, question, &content));
+    found.extend(swapped(&found, evidence, question, &content, TOO_NEAR));
     for hypothesis in &mut found {
         complete(hypothesis, evidence, &content, question);
     }

@@ -79,7 +79,7 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// What tells an order of members that leads to files from one that leads to none: larger is better.
+    /// The progress of the walk with an order of the members: larger is better.
     pub(super) fn progress(&self) -> (i64, u64) {
         let good = i64::try_from(self.witnesses.good.len()).unwrap_or(i64::MAX);
         (good * 2 - i64::from(self.bad), self.read)

@@ -1,6 +1,8 @@
 //! Searches the hypotheses that explain most: a first look over all patterns, then those that promise most.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use braid_level::Level;
 
 use super::answer::Hypothesis;
 use super::build::{build, linear, mirror, zoned};
@@ -26,9 +28,9 @@ pub(super) fn search(grounds: &Grounds<'_>) -> Vec<Hypothesis> {
         (std::cmp::Reverse(*promise), map.pattern.members.abs_diff(there))
     });
     let mut found: Vec<Hypothesis> = mirror(grounds).into_iter().chain(linear(grounds)).collect();
-    let mut counts: BTreeMap<(i32, u32), usize> = BTreeMap::new();
+    let mut counts: HashMap<(Level, u32), usize> = HashMap::new();
     for (_, map) in &promising {
-        let count = counts.entry((map.pattern.level as i32, map.pattern.layout)).or_default();
+        let count = counts.entry((map.pattern.level, map.pattern.layout)).or_default();
         *count += 1;
         found.extend((*count <= FINALISTS).then(|| build(map, grounds)).flatten());
     }

@@ -11,7 +11,6 @@ use braid_level::Level;
 
 use super::answer::Hypothesis;
 use super::content::Content;
-use super::decide::TOO_NEAR;
 use super::evidence::Evidence;
 use super::judge::{judge, position};
 use super::map::Spot;
@@ -22,16 +21,17 @@ const ROWS: u64 = 64;
 /// Rows lie at multiples of it.
 const UNIT: u64 = 4096;
 
-/// Returns the best hypotheses with two members in each other's roles that explain as many blocks, and those that follow
-/// from them where fewer copies differ.
+/// Returns the best hypotheses with two members in each other's roles that explain nearly as many blocks (`near` is the share),
+/// and those that follow from them where fewer copies differ.
 pub(super) fn swapped(
     found: &[Hypothesis],
     evidence: &Evidence,
     question: &Question,
     content: &Content<'_>,
+    near: f64,
 ) -> Vec<Hypothesis> {
     let best = found.first().map_or(0, Hypothesis::score);
-    let is_near = |one: &Hypothesis| one.score() as f64 >= TOO_NEAR * best as f64;
+    let is_near = |one: &Hypothesis| one.score() as f64 >= near * best as f64;
     let swaps = |one: &Hypothesis| -> Vec<Hypothesis> {
         let roles = 0..one.seats.len();
         let pairs = roles
