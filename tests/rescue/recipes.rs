@@ -25,9 +25,11 @@ use serde_json::Value;
 
 use crate::common::{MIB, Output, Scratch, Tool};
 
-/// Recipes whose damage only content shows: silent flips. The superblocks are those of a sound array, and so is what says
-/// where it belongs. `open` and `solve` compare no data of files: `verify` has to find it.
-const SEEN_BY_VERIFY: [&str; 1] = ["bitrot-one"];
+/// Recipes whose damage only content may show. `open` and `solve` compare no data of files: `verify` has to find it.
+///
+/// * Silent flips: the superblocks are those of a sound array, and so is what says where it belongs.
+/// * A stale member that was forced in, if the superblock of the one that was left out does not tell.
+const SEEN_BY_VERIFY: [&str; 2] = ["bitrot-one", "stale-assembled-forced"];
 
 /// Recipes whose content is not got, with the reason. They are rescued and judged as all others, and do not count for the
 /// share: docs/rescue.md says so, too.
