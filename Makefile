@@ -130,7 +130,7 @@ interop:
 	@scripts/setup.sh build test
 	@scripts/kernels.sh
 	@$(MAKE) only TEST='braid interop'
-	@$(MAKE) only TEST='braid rescue kernel'
+	@$(MAKE) only TEST='braid rescue recipes'
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
 
 # Images of a real Ceph cluster, in memory and on the loopback: some ten minutes, 6 GiB.

@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-all='test inputs hostile members fuzz seeds soak crashes caches restarts geometries reproduce presets interop foreign guest ceph memory kills cuts deny'
+all='test inputs hostile members fuzz seeds soak crashes caches restarts geometries recipes reproduce presets interop foreign guest ceph memory kills cuts deny'
 chosen=${*:-$all}
 for name in $chosen; do
     case " $all " in *" $name "*) continue ;; esac
@@ -132,6 +132,7 @@ step crashes crashes
 step caches caches
 step restarts env "BRAID_REMOTE_RESTARTS=${RESTARTS:-10000}" make only TEST='braid remote_members restarts'
 step geometries env "BRAID_SEEDS=${GEOMETRIES:-1000}" make only TEST='braid-rescue solve what_is_decided'
+step recipes env "BRAID_RECIPES=${RECIPES:-10}" make only TEST='braid rescue recipes'
 step reproduce make reproduce
 step presets make lab-smoke
 step interop make interop

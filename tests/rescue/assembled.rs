@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Scratch, Tool};
-use crate::kernel::{is_wanted, mkbroken, run};
+use crate::recipes::{is_wanted, mkbroken, run};
 
 const RECIPES: [&str; 5] = [
     "zeroed-superblocks-all",

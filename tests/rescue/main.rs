@@ -9,7 +9,7 @@ mod common;
 mod copied;
 mod documented;
 mod json;
-mod kernel;
+mod recipes;
 mod refused;
 mod remade;
 mod solved;

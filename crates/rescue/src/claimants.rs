@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use braid_md::assembly::{BitmapFacts, Candidate};
-use braid_md::{Bitmap, BitmapHeader, Superblock, Uuid, bitmap, ppl};
+use braid_md::{Bitmap, BitmapHeader, Role, Superblock, Uuid, bitmap, ppl};
 
 use crate::assemble::{self, Claimant, Ranges, joined};
 use crate::patient::Patient;
@@ -111,12 +111,26 @@ pub fn stale(members: &[Examined]) -> Vec<usize> {
 #[must_use]
 pub fn claims(members: &[Examined]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
-    for found in members.iter().flat_map(|one| &one.findings.superblocks) {
+    for (member, found) in members
+        .iter()
+        .enumerate()
+        .flat_map(|(member, one)| one.findings.superblocks.iter().map(move |found| (member, found)))
+    {
         let Ok(superblock) = &found.result else { continue };
         let pattern = Pattern::of(superblock);
-        let claim = Claim { pattern, offset: found.place.start + superblock.data_offset };
-        if superblock.reshape.is_none() && !claims.contains(&claim) {
-            claims.push(claim);
+        let offset = found.place.start + superblock.data_offset;
+        if superblock.reshape.is_some() {
+            continue;
+        }
+        let is_same = |one: &Claim| one.pattern == pattern && one.offset == offset;
+        let index = claims.iter().position(is_same).unwrap_or_else(|| {
+            claims.push(Claim { pattern, offset, roles: vec![None; pattern.members] });
+            claims.len() - 1
+        });
+        if let Role::Active(role) = superblock.role()
+            && let Some(role) = claims[index].roles.get_mut(usize::from(role))
+        {
+            role.get_or_insert(member);
         }
     }
     claims

@@ -21,6 +21,8 @@ use crate::{Array, Examined};
 
 /// Places that are more than leftovers or the content of a file.
 const ENOUGH: usize = 8;
+/// The share of an array, as a divisor, by which the size of a structure that may be its content differs.
+const NEAR: u64 = 8;
 /// Places that prove where a structure starts.
 const LEAST: usize = 4;
 
@@ -137,6 +139,12 @@ fn contradicted(life: &Life, content: &Content, fit: &Fit, anchor: &Anchor) -> O
             .collect()
     };
     let uuid: String = anchor.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    if fit.places == 0 {
+        // Before the data, or behind them: what is left of an earlier use of the disks, unless it is as large as the array.
+        let is_as_large = |size: u64| size.abs_diff(life.size) <= life.size / NEAR;
+        let counts = content.formats.is_empty() && anchor.size.is_some_and(is_as_large);
+        return counts.then(|| fit.roles.clone());
+    }
     let is_content = content.formats.iter().any(|one| digits(one) == uuid);
     if !fit.contradicted.is_empty() {
         let counts = is_content || content.formats.is_empty() || fit.places >= ENOUGH;
@@ -188,6 +196,14 @@ mod tests {
         // A single block that agrees with itself, in an array without content, and one that ends behind the array.
         assert_eq!(judge(&content(&[], None), &fit(Some(0), 1, &[])), contradicted);
         assert_eq!(judge(&content(&[], None), &fit(Some(65536), 9, &[])), contradicted);
+        // All lie before the data: the offset was another one, or the disks had been used before.
+        assert_eq!(judge(&content(&[], None), &fit(None, 0, &roles)), contradicted);
+        assert_eq!(judge(&content(&["another"], None), &fit(None, 0, &roles)), None);
+        let larger = Life { size: 4 << 30, ..LIFE };
+        assert_eq!(
+            doubt(&larger, &content(&[], None), Some((&fit(None, 0, &roles), &ANCHOR))),
+            None
+        );
         // The start is overwritten.
         assert_eq!(judge(&content(&[], None), &fit(Some(0), 4, &[])), None);
     }

@@ -34,7 +34,7 @@ use braid_array::Role;
 use braid_array::geometry::Column;
 use braid_level::Level;
 use braid_level::size::suffice;
-use braid_md::{Bitmap, Features, Resync, Superblock, ppl};
+use braid_md::{Bitmap, Features, Resync, Role as MdRole, Superblock, ppl};
 
 pub use agreement::Cell;
 pub(crate) use agreement::compare;
@@ -113,7 +113,8 @@ pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
         return Err(OpenError::TooFew { level: array.level, disks: seats.len(), roles });
     }
     let layout = layout_of(claimants, array, &seats)?;
-    let doubts = doubts(claimants, array, &seats, &layout);
+    let mut doubts = doubts(claimants, array, &seats, &layout);
+    doubts.extend(forced(claimants, array, &seats));
     Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
 }
 
@@ -250,6 +251,36 @@ fn doubts(
         if ranges.as_ref().is_none_or(|ranges| !ranges.is_empty()) {
             doubts.push(Doubt::Torn { at, ranges });
         }
+    }
+    doubts
+}
+
+/// Doubts about members that were forced in: the array had gone on without them when a member left that is not used, and
+/// without both it had failed.
+fn forced(claimants: &[Claimant], array: &Superblock, seats: &[Option<Seat>]) -> Vec<Doubt> {
+    let is_used = |index: &usize| seats.iter().flatten().any(|seat| seat.claimant == *index);
+    let mut doubts = Vec::new();
+    for index in (0..claimants.len()).filter(|index| !is_used(index)) {
+        let last = &claimants[index].superblock;
+        let MdRole::Active(own) = last.role() else { continue };
+        // An old copy of a member that is used says nothing new.
+        let is_missing = matches!(seats.get(usize::from(own)), Some(None));
+        if !is_missing || last.events >= array.events || last.raid_disks != array.raid_disks {
+            continue;
+        }
+        let was_there = |role: &usize| {
+            u16::try_from(*role).is_ok_and(|role| last.roles.contains(&MdRole::Active(role)))
+        };
+        let left = (0..seats.len()).map(|role| was_there(&role) && role != usize::from(own));
+        if suffice(array.level, array.layout, &left.collect::<Vec<bool>>()) {
+            continue;
+        }
+        let seated =
+            seats.iter().enumerate().filter_map(|(role, seat)| Some((role, seat.as_ref()?)));
+        doubts.extend(seated.filter(|(role, _)| !was_there(role)).map(|(role, seat)| {
+            let (label, at) = (claimants[seat.claimant].label.clone(), last.updated.seconds);
+            Doubt::Stale { label, role, at }
+        }));
     }
     doubts
 }

@@ -138,6 +138,21 @@ fn without_the_member_that_left_last_the_stale_one_is_needed_and_in_doubt() {
 }
 
 #[test]
+fn a_member_that_was_forced_in_is_in_doubt() {
+    // Role 3 left, then the array was assembled from it, without role 2, and used.
+    let all = &[0, 1, 3];
+    let forced: Vec<Claimant> =
+        all.iter().map(|role| claimant(Level::Raid5, *role, 20, all, 4)).collect();
+    let with = |one: Claimant| [forced.clone(), vec![one]].concat();
+    let opening = open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2], 4))).expect("it is read");
+    let at = 1009;
+    assert_eq!(opening.doubts, [Doubt::Stale { label: "m3".to_owned(), role: 3, at }]);
+    // One that left while all others were there.
+    let opening = open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2, 3], 4))).expect("it is read");
+    assert_eq!(opening.doubts, []);
+}
+
+#[test]
 fn members_that_left_together_are_used_together() {
     let member = |role, events, alive: &[u16]| claimant(Level::Raid5, role, events, alive, 4);
     let all = [0, 1, 2, 3];

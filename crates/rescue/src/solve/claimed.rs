@@ -49,7 +49,7 @@ impl Open<'_> {
 }
 
 /// The offset that superblocks name, and that of most blocks: versions of mdadm differ in it.
-fn offsets(claim: &Claim, map: &Map, main: &Evidence) -> Vec<u64> {
+pub(super) fn offsets(claim: &Claim, map: &Map, main: &Evidence) -> Vec<u64> {
     let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
     let mut spots = Vec::new();
     for place in &main.places {

@@ -1,6 +1,9 @@
 //! Decides: ranks hypotheses, and compares the first with those that lead to other content.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+
+use braid_level::Level;
 
 use super::answer::{Agreement, Answer, Hypothesis, LeftOver, Reason, Seat};
 use super::build::suffices;
@@ -11,6 +14,7 @@ use super::fill::{fill, fill_parity};
 use super::judge::{Verdict, judge, seat_of, seen_as_data, verdicts};
 use super::question::{Question, Rows};
 use super::room::has_room;
+use super::swapped::{differing, swapped};
 use super::unfit::{needed, take_overwritten_out, take_stale_out};
 
 /// Share of the first score from which on another hypothesis leaves the question open.
@@ -27,8 +31,9 @@ const LEAST_IMPOSSIBLE: u32 = 4;
 const FEW: u32 = 5;
 /// Places of a seat that suffice whatever others have, if nothing speaks against them.
 const LEAST_ALONE: u32 = 10;
-/// Hypotheses for which content is read, and those that an answer lists.
-const FINALISTS: usize = 32;
+/// Hypotheses of a level for which content is read, so that many of one level do not hide those of another; and those that
+/// an answer lists.
+const FINALISTS: usize = 16;
 const MOST: usize = 8;
 
 /// Answers with the best of `found`. Content is compared over the structure of `anchor`.
@@ -40,17 +45,23 @@ pub(super) fn decide(
     anchor: usize,
 ) -> Answer {
     found.retain(|one| one.score() > 0 && has_room(one, question, anchor));
-    found.sort_by_key(|one| std::cmp::Reverse(one.score()));
-    found.truncate(FINALISTS);
+    found.sort_by_key(|one| (std::cmp::Reverse(one.score()), one.missing()));
+    let mut counts: HashMap<Level, usize> = HashMap::new();
+    found.retain(|one| {
+        let count = counts.entry(one.pattern.level).or_default();
+        *count += 1;
+        *count <= FINALISTS
+    });
     found.extend(in_parity(&found, evidence, question));
     let content = Content::new(rows);
+    found.extend(swapped(&found, evidence, question, &content, TOO_NEAR));
     for hypothesis in &mut found {
         complete(hypothesis, evidence, &content, question);
     }
     if found.iter().any(|one| one.is_readable) {
         found.retain(|one| one.is_readable);
     }
-    found.sort_by_key(|one| std::cmp::Reverse(one.score()));
+    found.sort_by_key(|one| (std::cmp::Reverse(one.score()), one.impossible));
     let refuted =
         found.iter().filter(|one| is_refuted(one)).map(Hypothesis::score).max().unwrap_or(0);
     refute(&mut found, evidence);
@@ -251,7 +262,10 @@ fn complete(
         hypothesis.agreement = before;
     }
     check_parity_claims(hypothesis, evidence, content);
-    hypothesis.impossible = impossible(hypothesis, evidence, content);
+    hypothesis.impossible = match hypothesis.pattern.level {
+        Level::Raid10 => differing(hypothesis, question, content),
+        _ => impossible(hypothesis, evidence, content),
+    };
     hypothesis.is_readable = suffices(hypothesis);
     hypothesis.left_over = left_over(hypothesis, question, evidence);
 }
@@ -336,7 +350,10 @@ fn doubts(
     }
     if first.impossible >= LEAST_IMPOSSIBLE.max(first.satisfied / 16) {
         let rows = first.impossible;
-        doubts.push(format!("the reason why {rows} rows have something else where parity must be"));
+        doubts.push(match first.pattern.level {
+            Level::Raid10 => format!("the reason why copies differ at {rows} places"),
+            _ => format!("the reason why {rows} rows have something else where parity must be"),
+        });
     }
     if let Some((second, _)) = rival.filter(|(_, share)| *share >= TOO_NEAR) {
         let (one, other) = (first.pattern, second.pattern);
@@ -352,6 +369,57 @@ fn doubts(
         }
     }
     doubts
+}
+
+/// The answer, which is not decided if members with blocks of the structure are left over and fit into no role.
+pub(super) fn with_strangers(answer: Answer, evidence: &Evidence, anchor: usize) -> Answer {
+    let Answer::Decided { first, rest, second } = answer else { return answer };
+    let strangers = strangers(&first, evidence, anchor);
+    if strangers.is_empty() {
+        return Answer::Decided { first, rest, second };
+    }
+    let sentence = |member: &usize| {
+        format!(
+            "the role of member {member}: it has blocks of the same structure, and most do not fit"
+        )
+    };
+    undecided(
+        std::iter::once(*first).chain(rest).collect(),
+        strangers.iter().map(sentence).collect(),
+    )
+}
+
+/// Members without a role on which blocks of the structure lie, most of which fit into no role: an old copy of a member,
+/// or a stale one, fits into one.
+fn strangers(hypothesis: &Hypothesis, evidence: &Evidence, anchor: usize) -> Vec<usize> {
+    let Some(base) = hypothesis.bases[anchor] else { return Vec::new() };
+    let offsets: BTreeSet<u64> =
+        hypothesis.seats.iter().flatten().map(|seat| seat.data_offset).collect();
+    let seats = hypothesis.seats.iter().flatten();
+    let usual = seats.map(|seat| seat.satisfied + seat.echoes).max().unwrap_or(0);
+    let has_role = |member: &usize| seat_of(hypothesis, *member).is_some();
+    let is_strange = |member: &usize| {
+        let (mut all, mut spots) = (0, Vec::new());
+        let mut fitting: BTreeMap<(usize, u64), u32> = BTreeMap::new();
+        for place in evidence.places.iter().filter(|place| place.anchor == anchor) {
+            hypothesis.map.spots(base + place.at, &mut spots);
+            hypothesis.map.echoes(base + place.at, &mut spots);
+            let seen = evidence.sightings(place).iter().filter(|one| one.member == *member);
+            for one in seen {
+                all += 1;
+                for spot in &spots {
+                    let offset =
+                        one.at.checked_sub(spot.row).filter(|offset| offsets.contains(offset));
+                    offset
+                        .into_iter()
+                        .for_each(|offset| *fitting.entry((spot.role, offset)).or_default() += 1);
+                }
+            }
+        }
+        let fit = fitting.into_values().max().unwrap_or(0);
+        hypothesis.map.sections() == 1 && all >= LEAST_PLACES && all * 4 >= usual && fit * 2 < all
+    };
+    (0..evidence.members).filter(|member| !has_role(member) && is_strange(member)).collect()
 }
 
 pub(super) fn left_over(

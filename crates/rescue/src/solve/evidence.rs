@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::question::Question;
+use super::question::{Question, Rows};
 use crate::Clue;
 
 /// Places that are kept, and those of them that a first look over all patterns takes into account.
 const MOST_PLACES: usize = 6000;
 const FIRST_LOOK: usize = 600;
+/// Sectors in which two members are compared that look like copies.
+const COMPARED: u64 = 512;
 /// Bytes that a clue has at most, and clues before a place that may cover it.
 const LONGEST: u64 = 4096;
 const MOST_BEFORE: usize = 64;
@@ -95,6 +97,32 @@ impl Evidence {
         evidence
     }
 
+    /// Tells members apart on which the same blocks were seen although their content differs: parity equals data where all
+    /// else of the row is zero.
+    pub(super) fn tell_apart(&mut self, sizes: &[u64], rows: &dyn Rows) {
+        for member in 1..self.members {
+            let original = self.original(member);
+            if original == member {
+                continue;
+            }
+            let size = sizes[member].min(sizes[original]);
+            let places = (0..COMPARED).map(|index| size / COMPARED * index / 512 * 512);
+            let sector = |member: usize, at: u64| rows.read(member, at, 512);
+            let (mut equal, mut differ) = (0, 0);
+            for at in places {
+                let (Some(one), Some(other)) = (sector(original, at), sector(member, at)) else {
+                    continue;
+                };
+                differ += usize::from(one != other);
+                equal += usize::from(one == other && one.iter().any(|byte| *byte != 0));
+            }
+            // An old copy differs in what was written since.
+            if differ > equal {
+                self.digests[member] = scatter(self.digests[member] ^ member as u64);
+            }
+        }
+    }
+
     /// Sightings of a place, each once.
     pub(super) fn sightings(&self, place: &Place) -> &[Sighting] {
         &self.sightings[place.sightings.clone()]
@@ -152,4 +180,39 @@ fn scatter(place: u64) -> u64 {
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .rotate_left(29)
         .wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Anchor, Clue, Structure};
+
+    #[test]
+    fn parity_that_equals_blocks_is_no_copy() {
+        let clue = |(member, place): (usize, u64)| Clue {
+            member,
+            at: place,
+            anchor: 0,
+            place,
+            length: 4096,
+        };
+        let places = [(0, 0), (0, 8192), (1, 0), (1, 8192)];
+        let question = Question {
+            sizes: vec![1 << 20; 2],
+            anchors: vec![Anchor { structure: Structure::Ext, uuid: [1; 16], size: None }],
+            clues: places.into_iter().map(clue).collect(),
+            ..Question::default()
+        };
+        let is_clone = |rows: &dyn Rows| {
+            let mut evidence = Evidence::new(&question);
+            evidence.tell_apart(&question.sizes, rows);
+            evidence.is_clone(1)
+        };
+        assert!(is_clone(&|_: usize, _: u64, length: usize| Some(vec![7; length])));
+        // The same blocks, and other content elsewhere.
+        let other = |member: usize, at: u64, length: usize| {
+            Some(vec![if at < 65536 { 7 } else { member as u8 + 1 }; length])
+        };
+        assert!(!is_clone(&other));
+    }
 }

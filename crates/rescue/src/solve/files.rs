@@ -47,8 +47,8 @@ const MOST_BYTES: u64 = 8 << 30;
 /// Share of the best score, as a fraction, from which on a hypothesis is tried.
 const NEAR: (i64, i64) = (9, 10);
 /// Whole files that a decision needs, in all and on each member without blocks.
-const LEAST_FILES: usize = 8;
-const LEAST_ON_SEAT: usize = 3;
+pub(super) const LEAST_FILES: usize = 8;
+pub(super) const LEAST_ON_SEAT: usize = 3;
 /// Damaged ones that it bears, as a divisor of the whole ones: files that were open when the array failed.
 const MOST_BAD: u32 = 16;
 /// Bytes that no chunk divides.
@@ -67,18 +67,40 @@ pub(super) struct Open<'a> {
 }
 
 /// A filling with the files that were found.
-struct Tried {
-    hypothesis: Hypothesis,
-    witnesses: Witnesses,
+pub(super) struct Tried {
+    pub hypothesis: Hypothesis,
+    pub witnesses: Witnesses,
     /// Files that may be wrong.
     bad: u32,
+    /// The role of the first bytes that could not be read.
+    pub demanded: Option<usize>,
+    /// Units that could be read before.
+    read: u64,
+}
+
+impl Tried {
+    /// The progress of the walk with an order of the members: larger is better.
+    pub(super) fn progress(&self) -> (i64, u64) {
+        let good = i64::try_from(self.witnesses.good.len()).unwrap_or(i64::MAX);
+        (good * 2 - i64::from(self.bad), self.read)
+    }
+
+    /// True if no more files are damaged than were open when the array failed.
+    pub(super) fn is_sound(&self) -> bool {
+        self.bad.saturating_mul(MOST_BAD) <= self.hypothesis.files.0
+    }
+}
+
+/// True if blocks alone say that a member has this role.
+pub(super) fn has_blocks(seat: &Seat) -> bool {
+    let support = seat.satisfied + seat.echoes;
+    support >= LEAST_OF_SEAT && support >= 2 * seat.runner_up && seat.contradicted == 0
 }
 
 impl Open<'_> {
     /// Decides with the hypotheses `found`, the best of which is first; `None` if files do not decide.
     pub(super) fn decide(&self, mut found: Vec<Hypothesis>) -> Option<Answer> {
-        let best = found.first()?.score();
-        found.retain(|one| one.score() * NEAR.1 >= best * NEAR.0 && self.is_candidate(one));
+        found = self.near(&found);
         let mut fillings = Vec::new();
         found.iter().for_each(|one| self.fill(one, &mut fillings));
         if fillings.len() > MOST_LISTED {
@@ -87,6 +109,13 @@ impl Open<'_> {
         let (whole, rest): (Vec<Hypothesis>, Vec<Hypothesis>) =
             fillings.into_iter().partition(|one| one.missing() == 0);
         self.decide_among(whole).or_else(|| self.decide_among(rest))
+    }
+
+    /// The hypotheses that explain nearly as many blocks as the first, and can be filled.
+    pub(super) fn near(&self, found: &[Hypothesis]) -> Vec<Hypothesis> {
+        let best = found.first().map_or(0, Hypothesis::score);
+        let is_near = |one: &&Hypothesis| one.score() * NEAR.1 >= best * NEAR.0;
+        found.iter().filter(is_near).filter(|one| self.is_candidate(one)).cloned().collect()
     }
 
     pub(super) fn decide_among(&self, fillings: Vec<Hypothesis>) -> Option<Answer> {
@@ -123,10 +152,6 @@ impl Open<'_> {
     fn fill(&self, one: &Hypothesis, fillings: &mut Vec<Hypothesis>) {
         let mut open = one.clone();
         for seat in &mut open.seats {
-            let has_blocks = |seat: &Seat| {
-                let support = seat.satisfied + seat.echoes;
-                support >= LEAST_OF_SEAT && support >= 2 * seat.runner_up && seat.contradicted == 0
-            };
             *seat = seat.filter(has_blocks);
         }
         let Some(offset) = one.seats.iter().flatten().map(|seat| seat.data_offset).next() else {
@@ -173,42 +198,58 @@ impl Open<'_> {
         }
     }
 
-    fn tried(&self, mut hypothesis: Hypothesis) -> Tried {
+    pub(super) fn tried(&self, mut hypothesis: Hypothesis) -> Tried {
         let content = Content::new(self.rows);
         let base = hypothesis.bases[self.anchor].unwrap_or(0);
         let size = extent(&hypothesis, self.question, self.question.anchors[self.anchor].size);
-        let volume = Volume { hypothesis: &hypothesis, open: self, content, base, size };
+        let (demanded, read) = (Cell::new(None), Cell::new(0));
+        let volume = Volume {
+            hypothesis: &hypothesis,
+            open: self,
+            content,
+            base,
+            size,
+            demanded: &demanded,
+            read: &read,
+        };
         let witnesses = (self.check)(&volume);
         let bad = witnesses.bad + witnesses.lost;
         hypothesis.files = (u32::try_from(witnesses.good.len()).unwrap_or(u32::MAX), bad);
-        Tried { hypothesis, witnesses, bad }
+        Tried { hypothesis, witnesses, bad, demanded: demanded.get(), read: read.get() }
     }
 
     /// Decides for the first, if it is good enough and no other content is near.
     fn judge(&self, tried: &[Tried]) -> Option<Answer> {
         let best = tried.first()?;
+        if best.witnesses.good.len() < LEAST_FILES
+            || !best.is_sound()
+            || best.hypothesis.agreement.differ * 4 > best.hypothesis.agreement.agree
+        {
+            return None;
+        }
+        let is_open = |seat: &Seat| seat.satisfied + seat.echoes < LEAST_OF_SEAT;
+        let mut on_seats = self.on_seats(best, &is_open).into_iter();
+        if !holds(&best.hypothesis) && on_seats.any(|count| count < LEAST_ON_SEAT) {
+            return None;
+        }
+        self.answer(best, tried)
+    }
+
+    /// The answer with `best`, unless one of `tried`, the best of which are first, has other content and nearly as many whole
+    /// files.
+    pub(super) fn answer(&self, best: &Tried, tried: &[Tried]) -> Option<Answer> {
         let good = best.witnesses.good.len();
         let size = extent(&best.hypothesis, self.question, self.question.anchors[self.anchor].size);
         let is_same = |one: &Hypothesis| {
             have_same_content(&best.hypothesis, one, self.evidence, self.anchor, size)
-        };
-        let is_whole = |one: &Hypothesis| {
-            holds(one) || self.on_seats(best).into_iter().all(|count| count >= LEAST_ON_SEAT)
         };
         // The next one has the most of those behind it.
         let mut others = tried.iter().skip(1).take_while(|one| !one.witnesses.good.is_empty());
         let second = others.find(|one| !is_same(&one.hypothesis));
         let second = second.map_or(0, |one| one.witnesses.good.len());
         let is_far = second + LEAST_FILES / 2 <= good && second * 4 <= good * 3;
-        if good < LEAST_FILES
-            || best.bad.saturating_mul(MOST_BAD) > best.hypothesis.files.0
-            || best.hypothesis.agreement.differ * 4 > best.hypothesis.agreement.agree
-            || !is_far
-            || !needed(&best.hypothesis, self.question, &Content::new(self.rows)).is_empty()
-        {
-            return None;
-        }
-        if !is_whole(&best.hypothesis) {
+        let content = Content::new(self.rows);
+        if !is_far || !needed(&best.hypothesis, self.question, &content).is_empty() {
             return None;
         }
         let mut first = Box::new(best.hypothesis.clone());
@@ -221,8 +262,8 @@ impl Open<'_> {
         first.is_readable.then_some(Answer::Decided { first, rest: Vec::new(), second })
     }
 
-    /// For each member without blocks of its own, the number of whole files that have bytes on it.
-    fn on_seats(&self, tried: &Tried) -> Vec<usize> {
+    /// For each member that is asked for and has data, the number of whole files that have bytes on it.
+    pub(super) fn on_seats(&self, tried: &Tried, is_asked: &dyn Fn(&Seat) -> bool) -> Vec<usize> {
         let one = &tried.hypothesis;
         let base = one.bases[self.anchor].unwrap_or(0);
         let mut counts = vec![0; one.seats.len()];
@@ -244,9 +285,8 @@ impl Open<'_> {
             stripes.any(|stripe| one.map.owner(spot(stripe)).is_some())
         };
         let seats = one.seats.iter().zip(counts).enumerate();
-        let without = seats.filter(|(role, (seat, _))| {
-            seat.is_some_and(|seat| seat.satisfied + seat.echoes < LEAST_OF_SEAT) && has_data(*role)
-        });
+        let without = seats
+            .filter(|(role, (seat, _))| seat.as_ref().is_some_and(is_asked) && has_data(*role));
         without.map(|(_, (_, count))| count).collect()
     }
 }
@@ -268,6 +308,8 @@ struct Volume<'a> {
     content: Content<'a>,
     base: u64,
     size: u64,
+    demanded: &'a Cell<Option<usize>>,
+    read: &'a Cell<u64>,
 }
 
 impl Volume<'_> {
@@ -309,7 +351,15 @@ impl ReadAt for Volume<'_> {
         while done < buf.len() {
             let at = self.base + offset + done as u64;
             let length = (UNIT - at % UNIT).min((buf.len() - done) as u64) as usize;
-            let bytes = self.unit(at, length).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let Some(bytes) = self.unit(at, length) else {
+                if self.demanded.get().is_none() {
+                    let mut spots = Vec::new();
+                    self.hypothesis.map.spots(at, &mut spots);
+                    self.demanded.set(spots.first().map(|spot| spot.role));
+                }
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            };
+            self.read.set(self.read.get() + u64::from(self.demanded.get().is_none()));
             buf[done..done + length].copy_from_slice(&bytes);
             done += length;
         }
@@ -371,7 +421,7 @@ mod tests {
         assert!(matches!(solve(&question), Answer::Undecided { .. }));
         let (level, layout, chunk) = (braid_level::Level::Raid0, 0, CHUNK);
         let pattern = crate::Pattern { level, layout, chunk, members: 4 };
-        question.claims = vec![crate::Claim { pattern, offset: 0 }];
+        question.claims = vec![crate::Claim { pattern, offset: 0, roles: Vec::new() }];
         let Answer::Decided { first, .. } = solve(&question) else { panic!("files decide") };
         let members: Vec<_> = first.seats.iter().flatten().map(|seat| seat.member).collect();
         assert_eq!((members.as_slice(), first.files), (&ORDER[..], (40, 0)));

@@ -57,7 +57,8 @@ impl Fit {
 /// Number of blocks on a member that say whether its role is right.
 const LEAST: u32 = 4;
 
-/// Compares a geometry with the structure that has the most blocks; `None` without evidence, and for linear arrays.
+/// Compares a geometry with the structure that has the most blocks; `None` without evidence, and for linear arrays. Blocks
+/// that all lie before or behind the data of their members agree with nothing.
 #[must_use]
 pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
     let evidence = Evidence::new(question);
@@ -77,7 +78,9 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
         places += usize::from(!starts.is_empty());
         starts.into_iter().for_each(|start| *by_place.entry(start).or_default() += 1);
     }
-    let (start, agreeing) = by_place.into_iter().max_by_key(|(_, count)| *count)?;
+    let Some((start, agreeing)) = by_place.into_iter().max_by_key(|(_, count)| *count) else {
+        return outside(&evidence, anchor, given);
+    };
     let is_majority = agreeing * 3 >= places * 2;
     let is_contradicted = |role: &BTreeMap<u64, u32>| {
         let all: u32 = role.values().sum();
@@ -97,6 +100,29 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
         places,
         is_proved: is_majority && contradicted.is_empty() && proved + 1 >= present,
         contradicted,
+    })
+}
+
+/// The fit of blocks that all lie outside of the array's data on its members: none agrees. `None` if there are none.
+fn outside(evidence: &Evidence, anchor: usize, given: &Given) -> Option<Fit> {
+    let of_anchor = evidence.places.iter().filter(|place| place.anchor == anchor);
+    let seen: Vec<&Sighting> = of_anchor.flat_map(|place| evidence.sightings(place)).collect();
+    let has_blocks = |seat: &Option<(usize, u64)>| {
+        seat.is_some_and(|(member, offset)| {
+            let data = offset..offset.saturating_add(given.component);
+            seen.iter().any(|one| one.member == member && !data.contains(&one.at))
+        })
+    };
+    let seats = given.seats.iter().enumerate();
+    let roles: Vec<usize> =
+        seats.filter(|(_, seat)| has_blocks(seat)).map(|(role, _)| role).collect();
+    (!roles.is_empty()).then(|| Fit {
+        anchor,
+        contradicted: roles.clone(),
+        roles,
+        start: None,
+        places: 0,
+        is_proved: false,
     })
 }
 

@@ -30,6 +30,7 @@ mod expression;
 mod files;
 mod fill;
 mod fit;
+mod grown;
 mod judge;
 mod map;
 mod question;
@@ -37,6 +38,7 @@ mod related;
 mod reshape;
 mod room;
 mod search;
+mod swapped;
 mod unfit;
 mod vote;
 
@@ -72,7 +74,8 @@ pub fn solve_by_files(question: &Question, rows: &dyn Rows, check: Check<'_>) ->
 }
 
 fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Answer {
-    let evidence = Evidence::new(question);
+    let mut evidence = Evidence::new(question);
+    evidence.tell_apart(&question.sizes, rows);
     let Some(anchor) = evidence.main_anchor() else {
         let more = "blocks of a file system: scan more of the members".to_owned();
         let related = related(&question.sizes, rows).map(|related| related.to_string());
@@ -104,7 +107,8 @@ fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Ans
         Some(Err(meeting)) => decide::meeting(found, &meeting),
         None => {
             let raw = check.map(|check| (check, found.clone()));
-            match (decide::decide(question, rows, &evidence, found, anchor), raw) {
+            let answer = decide::decide(question, rows, &evidence, found, anchor);
+            match (decide::with_strangers(answer, &evidence, anchor), raw) {
                 (answer @ Answer::Undecided { .. }, Some((check, raw))) => {
                     let open = files::Open {
                         question,
@@ -114,7 +118,10 @@ fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Ans
                         check,
                         read: Cell::new(0),
                     };
-                    open.decide(raw).or_else(|| open.decide_claimed()).unwrap_or(answer)
+                    open.decide(raw.clone())
+                        .or_else(|| open.decide_claimed())
+                        .or_else(|| open.decide_grown(&raw))
+                        .unwrap_or(answer)
                 }
                 (answer, _) => answer,
             }

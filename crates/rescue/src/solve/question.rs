@@ -33,14 +33,16 @@ pub struct Question {
     pub fixed: Fixed,
 }
 
-/// A geometry that superblocks name, without the roles of members: `mdadm --create` is often given the same parameters as
+/// A geometry that superblocks name, and the roles, which may be wrong: `mdadm --create` is often given the same parameters as
 /// the array before, and the members in another order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The geometry.
     pub pattern: Pattern,
     /// Bytes from the start of each member to its data.
     pub offset: u64,
+    /// For each role the first member whose superblock names it; `None` if there is none.
+    pub roles: Vec<Option<usize>>,
 }
 
 /// Parameters that the caller knows.

@@ -86,6 +86,19 @@ pub fn related(sizes: &[u64], rows: &dyn Rows) -> Option<Related> {
         .find_map(|members| judge(members, &places, rows))
 }
 
+/// Finds the redundancy of all members together whose data begin at one byte, from rows all over them; `None` if there is
+/// none, or members differ in places.
+pub(super) fn sums(sizes: &[u64], rows: &dyn Rows) -> Option<Redundancy> {
+    let least = sizes.iter().copied().min().unwrap_or(0);
+    // Heads of members hold superblocks.
+    let end = least.saturating_sub(MARGIN);
+    let places: Vec<u64> = (1..=ROWS)
+        .map(|index| (end / 16 + end / 16 * 15 / ROWS * (index - 1)) / 4096 * 4096)
+        .collect();
+    let members = (0..sizes.len()).map(|member| (member, 0)).collect();
+    judge(members, &places, rows).map(|related| related.redundancy)
+}
+
 /// Rows in the last eighth of the smallest member, or of what it has left behind the largest data offset: heads of
 /// members hold superblocks, and nothing before their data agrees. The last are first.
 fn places(sizes: &[u64]) -> Vec<u64> {

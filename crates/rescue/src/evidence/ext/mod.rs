@@ -238,8 +238,8 @@ impl Ext {
         for (from, bytes) in sectors(window) {
             let Some((copy, group)) = recognise(bytes) else { continue };
             let place = copy.superblock_place(group, bytes);
-            if let Some(place) = place.filter(|_| self.is_same(&copy)) {
-                give(from, place, 1024, journal.is_near(from));
+            if let Some((place, is_sure)) = place.filter(|_| self.is_same(&copy)) {
+                give(from, place, 1024, !is_sure || journal.is_near(from));
             }
         }
         let (Some(seed), size) = (self.seed, self.superblock.inode_size as usize) else { return };
@@ -264,24 +264,25 @@ impl Ext {
         }
     }
 
-    /// The place of a superblock. The first one is journalled, and old kernels wrote it over the others when they resized
-    /// the file system: only it has the descriptors of the first groups right behind it.
-    fn superblock_place(&self, group: u64, bytes: &[u8]) -> Option<u64> {
+    /// The place of a superblock, and whether it is sure. The first one is journalled, and old kernels wrote it over the others
+    /// when they resized the file system: only it has the descriptors of the first groups right behind it, unless these
+    /// lie in another chunk.
+    fn superblock_place(&self, group: u64, bytes: &[u8]) -> Option<(u64, bool)> {
         let of = &self.superblock;
         if group == 0 {
             let behind = (1024 / of.block + 1) * of.block - 1024;
             let sector = bytes.get(behind as usize..)?.get(..SECTOR)?;
             let size = of.descriptor as usize;
             let first = match self.seed.filter(|_| size <= SECTOR / 2) {
-                Some(seed) => self.descriptors(seed, sector, size)?.0,
-                None => self.group_of(self.places(sector, size)?.0)?,
+                Some(seed) => self.descriptors(seed, sector, size).map(|(first, _)| first),
+                None => self.places(sector, size).and_then(|(bitmap, _)| self.group_of(bitmap)),
             };
-            return (first == 0).then_some(1024);
+            return Some((1024, first == Some(0)));
         }
         // The number has 16 bits.
         let mut groups = (group..of.groups).step_by(1 << 16).filter(|group| of.has_copy(*group));
         let group = groups.next()?;
-        groups.next().is_none().then(|| of.group_start(group) * of.block)
+        groups.next().is_none().then(|| (of.group_start(group) * of.block, true))
     }
 
     /// Finds inodes in a unit whose numbers follow each other: their slots, and the place of the first one.

@@ -141,9 +141,11 @@ fn verdict(verified: &Verified, doubts: &[Doubt]) -> Verdict {
         bad |= one.differing > 0;
         worst |= one.differing > one.agreeing;
     }
+    let is_clean = verified.checker.as_ref().is_some_and(|one| one.outcome == Outcome::Clean);
     if let Some(one) = &verified.samples {
         good |= one.good > 0;
-        bad |= one.bad > 0;
+        // Files that lie in one chunk are good in any order of the members; those in several are not.
+        bad |= one.bad > 0 || !is_clean && one.unchecked >= MANY && one.unchecked > one.good;
         worst |= one.bad > one.good || (one.good == 0 && one.unchecked >= MANY);
     }
     match verified.checker.as_ref().map(|one| one.outcome) {
