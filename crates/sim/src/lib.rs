@@ -73,6 +73,7 @@ pub mod spec;
 pub mod speed;
 mod stage;
 pub mod timeline;
+mod torn;
 mod verify;
 pub mod world;
 mod worlds;

@@ -76,7 +76,7 @@ impl Acting {
         let Acting { stage, trouble, .. } = &self;
         let handle = stage.handle.clone();
         if let Err(why) = stage.array.restart().await {
-            if stage.past.torn.get().is_none() {
+            if !stage.past.torn.is_any() {
                 trouble.tell(&handle, format!("it is not restarted: {why}"));
             }
             return handle.halt();
@@ -86,7 +86,7 @@ impl Acting {
         // Before the first request is served: a read must not change its result when an absent member returns.
         if self.is_changed {
             let recorded = stage.array.record().await;
-            if let (Err(why), None) = (recorded, stage.past.torn.get()) {
+            if let (Err(why), false) = (recorded, stage.past.torn.is_any()) {
                 trouble.tell(&handle, format!("the members are not recorded: {why}"));
             }
         }
@@ -194,7 +194,7 @@ impl Acting {
     /// Gives the array what it is missing, waits until it is whole, and compares everything.
     async fn judge(&self, dev: &Dev) -> Result<(), String> {
         let Acting { stage, .. } = self;
-        let gave_up = stage.past.torn.get().is_some();
+        let gave_up = stage.past.torn.is_any();
         for _ in 0..PATIENCE / 10 {
             let status = stage.array.status();
             // A pass that is due may not have begun: members may answer in the call.
@@ -249,9 +249,9 @@ impl Acting {
     fn check_down(&self) -> Result<(), String> {
         let status = self.stage.array.status();
         if status.broken {
-            return match self.stage.past.torn.get() {
-                Some(_) => Ok(()),
-                None => Err(format!("broken: {}", brief(&self.stage.array))),
+            return match self.stage.past.torn.is_any() {
+                true => Ok(()),
+                false => Err(format!("broken: {}", brief(&self.stage.array))),
             };
         }
         if status.active {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use braid_array::{Geometry, Role};
+use braid_array::Role;
 use braid_block::{Errno, Io, Limits, Op, Span};
 use braid_engine::assembled::LogPlace;
 use braid_engine::redundant::{Layout, MemberState, MemberStatus, Redundant, Status};
@@ -20,6 +20,7 @@ use crate::scenario::What;
 use crate::shards::Shards;
 use crate::spec::Spec;
 use crate::timeline::{Timeline, watch};
+use crate::torn::Torn;
 use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 
 /// The time for which a disk counts as spent after its faults are over, in nanoseconds: requests that met one
@@ -37,12 +38,8 @@ pub(crate) struct Past {
     pub harmed: Cell<bool>,
     /// Copies, or parity and data, may differ by what the superblocks say.
     pub doubt: Cell<bool>,
-    /// Rows that requests failed on, on more members than redundancy makes up for, in bytes of
-    /// the members' data.
-    pub torn: Cell<Option<Span>>,
-    /// Ranges of the array of writes that failed over such rows. Zeroes of several rows are one request of a member: when
-    /// it fails, each of its rows is in doubt.
-    pub failed: RefCell<Vec<Span>>,
+    /// Rows that requests failed on, on more members than redundancy makes up for.
+    pub torn: Torn,
     /// The array had all of its members at some time in this life.
     pub was_complete: Cell<bool>,
 }
@@ -117,7 +114,7 @@ impl Stage {
                 spent[role] |= self.is_spent(disk);
             }
         }
-        let (doubt, torn) = (self.past.doubt.get(), self.past.torn.get().is_some());
+        let (doubt, torn) = (self.past.doubt.get(), self.past.torn.is_any());
         Now { in_sync: status.in_sync, spent, doubt, torn }
     }
 
@@ -316,7 +313,7 @@ impl Stage {
         let (Some(sim), Some(_)) = (self.disk(disk), self.role_in_sync(disk)) else { return false };
         self.tell(&label(disk), || format!("cannot read {rows} of its data, in doubt"));
         self.harm(disk, 0);
-        self.past.torn.set(Some(rows));
+        self.past.torn.set(rows);
         sim.faults().add_latent(Span::new(self.spec.data_offset() + rows.offset, rows.len));
         true
     }
@@ -342,7 +339,7 @@ impl Stage {
         let span = Span::new(block * 512, blocks * 512);
         self.tell("all disks", || format!("have no space for {span} of their data"));
         self.past.harmed.set(true);
-        self.past.torn.set(Some(span));
+        self.past.torn.set(span);
         self.oracle.borrow_mut().waver(true);
         let on_disk = Span::new(self.spec.data_offset() + span.offset, span.len);
         let members = self.array.status().members;
@@ -414,22 +411,7 @@ impl Stage {
 
     /// True if a request may be answered with an error.
     pub(crate) fn may_fail(&self, op: Op, span: Span) -> bool {
-        let Some(rows) = self.past.torn.get() else { return false };
-        let Layout::Parity(geometry) = self.layout() else { return op != Op::Read };
-        let (chunk, width) = (geometry.chunk(), geometry.stripe());
-        let first = rows.offset / chunk * width;
-        let torn = Span::new(first, rows.end().div_ceil(chunk) * width - first);
-        let meets = |one: &Span| {
-            let first = one.offset / width * width;
-            span.offset < one.end().next_multiple_of(width) && first < span.end()
-        };
-        if op == Op::Read {
-            return meets(&torn) || self.past.failed.borrow().iter().any(meets);
-        }
-        if op.is_modifying() && meets(&torn) {
-            self.past.failed.borrow_mut().push(span);
-        }
-        true
+        self.past.torn.excuses(&self.layout(), op, span)
     }
 
     /// Makes everything written durable.
@@ -441,7 +423,7 @@ impl Stage {
                 self.oracle.borrow_mut().end_flush(began);
                 Ok(())
             }
-            Err(_) if self.past.torn.get().is_some() => Ok(()),
+            Err(_) if self.past.torn.is_any() => Ok(()),
             Err(errno) => Err(format!("the last flush failed: {errno}")),
         }
     }

@@ -113,7 +113,7 @@ impl World<'_> {
             away_spares: Rc::clone(&self.away_spares),
             oracle: Rc::new(self.oracle.borrow().clone()),
             was_complete: self.past.was_complete.get(),
-            may_give_up: self.past.torn.get().is_some(),
+            may_give_up: self.past.torn.is_any(),
             was_harmed: self.past.harmed.get(),
             unix: self.unix,
             schedule,
@@ -246,8 +246,7 @@ impl World<'_> {
         let mut dice = Rng::new(life.schedule ^ 0xe9d);
         let whole = status.in_sync.iter().all(|one| *one) && status.resync == Resync::Clean;
         if whole && !status.broken && !status.active {
-            self.past.torn.set(None);
-            self.past.failed.borrow_mut().clear();
+            self.past.torn.clear();
         }
         let disks = stage.disks.borrow().clone();
         self.shelf.borrow_mut().spent.clear();
@@ -413,7 +412,7 @@ impl World<'_> {
                     images: crash_images(&stage.disks.borrow(), probe.way, &mut dice),
                     oracle: Rc::new(oracle.borrow().clone()),
                     was_complete: past.was_complete.get(),
-                    may_give_up: past.torn.get().is_some(),
+                    may_give_up: past.torn.is_any(),
                     was_harmed: past.harmed.get(),
                     unix: handle.clock_for(template.unix + Duration::from_nanos(handle.now())),
                     schedule: dice.next_u64(),
