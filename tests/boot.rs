@@ -472,19 +472,27 @@ fn without(scratch: &Scratch, what: &str, made: &Path) -> Vec<String> {
     names
 }
 
+/// The same, in a folder of its own for each turn.
+#[track_caller]
+fn made(scratch: &Scratch, what: &str, turn: u32) -> Vec<String> {
+    let made = scratch.join(&format!("made{turn}"));
+    fs::create_dir(&made).expect("a folder");
+    without(scratch, what, &made)
+}
+
+/// Writes a file of the generator's folders.
+fn put(scratch: &Scratch, name: &str, text: &str) {
+    let path = scratch.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(path, text).expect("a file");
+}
+
 #[test]
 fn volumes_that_may_listen_on_tcp_keep_the_network() {
     let scratch = Scratch::new();
-    let put = |name: &str, text: &str| {
-        let path = scratch.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    };
-    let mut turn = 0;
-    let mut without = || {
-        turn += 1;
-        made(&scratch, "network", turn)
-    };
+    let put = |name: &str, text: &str| put(&scratch, name, text);
+    let mut turns = 0..;
+    let mut without = || made(&scratch, "network", turns.next().expect("a number"));
     assert_eq!(without(), [""; 0], "no record");
     let record = "stack = \"ram(1M)\"\n";
     for name in ["home", "home-2", "pair", "unix"] {
@@ -522,27 +530,12 @@ fn volumes_that_may_listen_on_tcp_keep_the_network() {
     assert_eq!(without(), [""; 0]);
 }
 
-/// The volumes whose units have no `what`, in a new folder.
-#[track_caller]
-fn made(scratch: &Scratch, what: &str, turn: u32) -> Vec<String> {
-    let made = scratch.join(&format!("made-{what}-{turn}"));
-    fs::create_dir(&made).expect("a folder");
-    without(scratch, what, &made)
-}
-
 #[test]
 fn volumes_that_may_be_attached_keep_their_mounts() {
     let scratch = Scratch::new();
-    let put = |name: &str, text: &str| {
-        let path = scratch.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    };
-    let mut turn = 0;
-    let mut without = || {
-        turn += 1;
-        made(&scratch, "mounts", turn)
-    };
+    let put = |name: &str, text: &str| put(&scratch, name, text);
+    let mut turns = 0..;
+    let mut without = || made(&scratch, "mounts", turns.next().expect("a number"));
     for (name, attach) in [("auto", "auto"), ("fuse", "fuse"), ("home", "none"), ("net", "none")] {
         let text = format!("stack = \"ram(1M)\"\nattach = \"{attach}\"\nnbd = [\"tcp:1\"]\n");
         put(&format!("records/{name}.toml"), &text);
