@@ -1,7 +1,8 @@
 //! The requests in flight of a client, polled only after a wake.
 //!
-//! A fixed table of slots, each with a waker that is made once: waking a slot puts its number on a list and
-//! wakes the task that owns the table. In the steady state nothing is allocated.
+//! A table of slots, each with a waker that is made once, when so many requests are first in flight: waking a slot
+//! puts its number on a list and wakes the task that owns the table. In the steady state nothing is allocated, and
+//! a client that never has more than one request in flight has one slot.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,6 +17,7 @@ use crate::Pending;
 
 /// A bounded set of requests, each with a tag that comes back with its completion.
 pub struct InFlight<T> {
+    capacity: usize,
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     shared: Arc<Shared>,
@@ -63,19 +65,14 @@ impl Wake for Signal {
 }
 
 impl<T> InFlight<T> {
-    /// Makes a table for `capacity` requests.
+    /// Makes a table for up to `capacity` requests.
     pub fn new(capacity: usize) -> InFlight<T> {
-        let shared = Arc::new(Shared::default());
-        let slots = (0..capacity as u32).map(|index| {
-            let queued = AtomicBool::new(false);
-            let signal = Arc::new(Signal { index, queued, shared: Arc::clone(&shared) });
-            Slot { request: None, waker: Waker::from(Arc::clone(&signal)), signal }
-        });
         InFlight {
-            slots: slots.collect(),
-            free: (0..capacity as u32).rev().collect(),
-            shared: Arc::clone(&shared),
-            ready: VecDeque::with_capacity(capacity),
+            capacity,
+            slots: Vec::new(),
+            free: Vec::new(),
+            shared: Arc::default(),
+            ready: VecDeque::new(),
         }
     }
 
@@ -91,7 +88,7 @@ impl<T> InFlight<T> {
 
     /// Returns true if there is no room for another request.
     pub fn is_full(&self) -> bool {
-        self.free.is_empty()
+        self.len() == self.capacity
     }
 
     /// Adds a request, which is polled at the next [`InFlight::poll_next`].
@@ -99,11 +96,21 @@ impl<T> InFlight<T> {
     /// # Panics
     /// If the table is full.
     pub fn push(&mut self, tag: T, pending: Pending) {
-        let index = self.free.pop().expect("room for another request");
+        let index = self.free.pop().unwrap_or_else(|| self.add_slot());
         let slot = &mut self.slots[index as usize];
         slot.request = Some((tag, pending));
         slot.signal.queued.store(true, Ordering::Release);
         self.ready.push_back(index);
+    }
+
+    #[cold]
+    fn add_slot(&mut self) -> u32 {
+        assert!(self.slots.len() < self.capacity, "room for another request");
+        let index = self.slots.len() as u32;
+        let (queued, shared) = (AtomicBool::new(false), Arc::clone(&self.shared));
+        let signal = Arc::new(Signal { index, queued, shared });
+        self.slots.push(Slot { request: None, waker: Waker::from(Arc::clone(&signal)), signal });
+        index
     }
 
     /// Returns the next completed request, in the order of wakes. Pending if none has completed, also if there
