@@ -132,11 +132,27 @@ fn a_hole_is_data_that_fails_though_the_image_has_none_there() {
     assert!(volume.stop().success());
 }
 
+/// A copy that ddrescue has not finished is shorter than its map, which has the size of the disk.
+#[test]
+fn a_copy_that_ended_too_early_has_a_hole_up_to_the_end_of_its_map() {
+    let scratch = Scratch::new();
+    scratch.file("whole.img", MIB, 1);
+    let content = scratch.read("whole.img");
+    let there = 600 << 10;
+    std::fs::write(scratch.join("a.img"), &content[..there]).expect("a copy");
+    write_map(&scratch, "a.map", MIB, &[(4096, 512), (there as u64, MIB - there as u64)]);
+    let lost = lost_sectors(&scratch, "holes(./a.img, map=./a.map)", &content);
+    let expected: Vec<usize> = [8].into_iter().chain(there / 512..content.len() / 512).collect();
+    assert_eq!(lost, expected);
+    let mirror = "raid1(holes(./a.img, map=./a.map), ./whole.img)";
+    assert!(cat(&scratch, mirror) == content);
+}
+
 #[test]
 fn maps_that_do_not_fit_are_refused() {
     let scratch = Scratch::new();
     scratch.file("a.img", MIB, 1);
-    write_map(&scratch, "large.map", 2 * MIB, &[]);
+    write_map(&scratch, "large.map", 2 * MIB, &[]); // It calls bytes read that are not there.
     write_map(&scratch, "small.map", MIB / 2, &[]);
     std::fs::write(scratch.join("gap.map"), "0 + 1\n0 512 +\n1024 512 -\n").unwrap();
     let refuse = |map: &str, parts: &[&str]| {
@@ -149,8 +165,7 @@ fn maps_that_do_not_fit_are_refused() {
         &[
             "large.map is not the map of ",
             "a.img: the map describes 2097152 bytes, and the device has 1048576",
-            "next: the map of this device; a copy that ddrescue has not finished is shorter than its map: \
-             truncate --size 2097152 COPY",
+            "next: the map of this device: by this one, bytes behind its end were read",
         ],
     );
     refuse("./small.map", &["describes 524288 bytes", "next: the map of this device\n"]);

@@ -33,11 +33,7 @@ const SEEN_BY_VERIFY: [&str; 2] = ["bitrot-one", "stale-assembled-forced"];
 
 /// Recipes whose content is not got, with the reason. They are rescued and judged as all others, and do not count for the
 /// share: docs/rescue.md says so, too.
-const BEYOND: [(&str, &str); 4] = [
-    (
-        "raid0-one-cut",
-        "a stack has no member that is longer than its file, so the geometry alone is found",
-    ),
+const BEYOND: [(&str, &str); 3] = [
     (
         "stale-assembled-forced",
         "the member that was forced in is used, with a doubt, and the better one is left out",

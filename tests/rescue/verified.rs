@@ -7,27 +7,22 @@ use crate::common::{MIB, Output, Scratch, Tool, skip_without};
 const MEMBER: u64 = 24 * MIB;
 const NAMES: [&str; 4] = ["a.img", "b.img", "c.img", "d.img"];
 
-/// A raid5 of md with this file system in it.
-fn array(scratch: &Scratch, data: &str) {
+/// A raid5 of md with an ext4 of the folder `root` in it, which is younger than the array.
+fn array(scratch: &Scratch) {
     NAMES.iter().for_each(|name| drop(scratch.sparse(name, MEMBER)));
     let words = ["create", "home", "--level", "raid5", "--chunk", "64K"];
     scratch.run(&[&words[..], &NAMES[..]].concat()).ok();
-    write(scratch, data);
+    fill_array(scratch);
 }
 
-/// Writes a file system to the array.
-fn write(scratch: &Scratch, data: &str) {
-    let volume = scratch.serve(&format!("md({})", NAMES.join(", ")), &[]);
-    let data = scratch.join(data);
-    Tool::new("nbdcopy").arg("--flush").arg(&data).arg(volume.uri()).run().ok();
-}
-
-/// An ext4 of `size` bytes from the folder `root`.
-fn ext4(scratch: &Scratch, name: &str, size: u64) {
-    scratch.sparse(name, size);
-    let (root, image) = (scratch.join("root"), scratch.join(name));
+/// Writes an ext4 of the folder `root` to the array.
+fn fill_array(scratch: &Scratch) {
+    scratch.sparse("data.img", 48 * MIB);
+    let (root, image) = (scratch.join("root"), scratch.join("data.img"));
     let words = ["-q", "-F", "-b", "4096", "-O", "^has_journal", "-d"];
     Tool::new("mkfs.ext4").args(words).arg(&root).arg(&image).run().ok();
+    let volume = scratch.serve(&format!("md({})", NAMES.join(", ")), &[]);
+    Tool::new("nbdcopy").arg("--flush").arg(&image).arg(volume.uri()).run().ok();
 }
 
 /// Files with checksums of their own, and others.
@@ -66,8 +61,7 @@ fn a_sound_array_is_right_and_that_is_noted() {
     skip_without!("mkfs.ext4", "e2fsck", "nbdcopy", "unshare");
     let scratch = Scratch::new();
     fill(&scratch, 1);
-    ext4(&scratch, "data.img", 48 * MIB);
-    array(&scratch, "data.img");
+    array(&scratch);
     let before: Vec<Vec<u8>> = NAMES.iter().map(|name| scratch.read(name)).collect();
     scanned(&scratch);
     let (output, json) = verify(&scratch, 0);
@@ -100,8 +94,7 @@ fn damage_of_one_member_is_named_with_its_files() {
     skip_without!("mkfs.ext4", "e2fsck", "nbdcopy", "unshare");
     let scratch = Scratch::new();
     fill(&scratch, 1);
-    ext4(&scratch, "data.img", 48 * MIB);
-    array(&scratch, "data.img");
+    array(&scratch);
     let start = scanned(&scratch);
     // The contents of files lie behind the tables of inodes.
     for at in (start + 2 * MIB..start + 6 * MIB).step_by(64 << 10) {
@@ -121,14 +114,12 @@ fn a_stale_member_whose_superblock_was_made_current_is_not_right() {
     skip_without!("mkfs.ext4", "e2fsck", "nbdcopy", "unshare");
     let scratch = Scratch::new();
     fill(&scratch, 1);
-    ext4(&scratch, "data.img", 48 * MIB);
-    array(&scratch, "data.img");
+    array(&scratch);
     let start = usize::try_from(scanned(&scratch)).expect("small");
     let old = scratch.read("c.img");
     std::fs::remove_dir_all(scratch.join("root")).expect("a folder");
     fill(&scratch, 1000);
-    ext4(&scratch, "data.img", 48 * MIB);
-    write(&scratch, "data.img");
+    fill_array(&scratch);
     scratch.patch("c.img", start as u64, &old[start..]);
     std::fs::remove_dir_all(scratch.join("home.rescue")).expect("a case");
     scanned(&scratch);
@@ -148,8 +139,7 @@ fn a_wrong_order_leads_to_solve_and_what_is_solved_is_right() {
         let path = scratch.join(&format!("root/{number}.txt"));
         std::fs::write(path, format!("{number}\n")).expect("a file");
     }
-    ext4(&scratch, "data.img", 48 * MIB);
-    array(&scratch, "data.img");
+    array(&scratch);
     let mut words = vec!["create", "again", "--level", "raid5", "--chunk", "64K"];
     NAMES.iter().for_each(|name| words.extend(["--force", name]));
     words.extend(["d.img", "a.img", "b.img", "c.img"]);

@@ -106,7 +106,7 @@ impl<T> InFlight<T> {
     #[cold]
     fn add_slot(&mut self) -> u32 {
         assert!(self.slots.len() < self.capacity, "room for another request");
-        let index = self.slots.len() as u32;
+        let index = u32::try_from(self.slots.len()).expect("no table has so many");
         let (queued, shared) = (AtomicBool::new(false), Arc::clone(&self.shared));
         let signal = Arc::new(Signal { index, queued, shared });
         self.slots.push(Slot { request: None, waker: Waker::from(Arc::clone(&signal)), signal });

@@ -245,23 +245,28 @@ impl Map {
     }
 
     /// Returns the map for a device of `size` bytes that is read in units of `unit` bytes, as
-    /// [`Map::coarsened`]. The device may lack the last bytes, if they are less than a unit; an open end is cut off.
+    /// [`Map::coarsened`]. The device may lack the last bytes, if they are less than a unit; an open end is cut off. A copy
+    /// that ddrescue has not finished is shorter than its map, which keeps the size of the disk.
     ///
     /// # Errors
-    /// The map is of another device: it describes more or fewer bytes.
+    /// The map is of another device: it describes fewer bytes, or calls bytes finished that the device does not have.
     ///
     /// # Panics
     /// If `unit` is 0.
     pub fn fitted(&self, size: u64, unit: u64) -> Result<Map, Misfit> {
         let last = self.blocks.last().map_or(0, |last| last.range.start);
         let is_open = self.size() == MAX_SIZE && last <= size;
-        let fits = is_open || (size <= self.size() && self.size() - size < unit);
-        if !fits {
+        let is_whole = size <= self.size() && self.size() - size < unit;
+        let end = if is_open || is_whole { size } else { self.size() / unit * unit };
+        let coarse = self.coarsened(unit);
+        let last = coarse.holes().pop();
+        let lacks_only_holes = last.is_some_and(|hole| hole.start <= size && hole.end >= end);
+        if end < size || (end > size && !lacks_only_holes) {
             return Err(Misfit { map: self.size(), device: size });
         }
         let mut cut = Map::empty(self.activity);
-        for block in self.coarsened(unit).blocks {
-            cut.push(block.range.end.min(size), block.state);
+        for block in coarse.blocks {
+            cut.push(block.range.end.min(end), block.state);
         }
         Ok(cut)
     }

@@ -67,6 +67,16 @@ fn an_open_end_is_cut_off_at_the_devices_end() {
 }
 
 #[test]
+fn a_copy_may_be_shorter_than_its_map_by_what_was_not_read() {
+    let map = parse("0 + 1\n0 4096 +\n4096 4096 ?\n8192 4096 -\n12288 100 ?\n");
+    for size in [4096, 5120, 8192] {
+        let fitted = map.fitted(size, 512).unwrap();
+        assert_eq!((fitted.size(), holes(&fitted)), (12288, vec![(4096, 12288)]), "{size}");
+    }
+    assert_eq!(map.fitted(3584, 512), Err(Misfit { map: 12388, device: 3584 }));
+}
+
+#[test]
 fn a_map_of_another_device_does_not_fit() {
     let map = parse("0 + 1\n0 8192 +\n8192 100 -\n");
     // The device is read in whole sectors: the last, cut off one is not part of it.

@@ -162,7 +162,28 @@ pub fn at_place(
         let (at, version, result) = (place.start + one.offset, one.version, one.result);
         FoundSuperblock { place, at, version, result }
     });
-    found.collect()
+    let found: Vec<_> = found.map(|one| lengthened(patient, one)).collect();
+    let size = patient.size();
+    let ends = found.iter().map(|one| one.place.start + one.place.length);
+    unreadable.extend(ends.filter(|end| *end > size).max().map(|end| size..end));
+    found
+}
+
+/// A superblock of a copy that ended before its data did is that of the whole member, of which the end cannot be read.
+fn lengthened(patient: &Patient, found: FoundSuperblock) -> FoundSuperblock {
+    let Err(Rejection::DataOutside { offset, len, .. }) = found.result else { return found };
+    let ends_here = found.place.start + found.place.length == patient.size();
+    let Some(length) = offset.checked_add(len).filter(|_| ends_here) else { return found };
+    let mut bytes = vec![0; SUPERBLOCK_BYTES];
+    patient.read_around(found.at, &mut bytes, &mut Vec::new());
+    match Superblock::parse(found.version, found.at - found.place.start, length, &bytes) {
+        Ok(superblock) if found.place.start.checked_add(length).is_some() => FoundSuperblock {
+            place: Place { length, ..found.place },
+            result: Ok(superblock),
+            ..found
+        },
+        _ => found,
+    }
 }
 
 /// Searches the ends of a member for superblocks that no place accounts for.

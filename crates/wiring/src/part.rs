@@ -31,7 +31,7 @@ impl<C> Decoration<C> {
         match self {
             Decoration::Cow => store.map_or(origin, |store| Cow::limits(origin, store)),
             Decoration::Slice(span) => Slice::limits(origin, *span),
-            Decoration::Holes(_) => Holes::limits(origin),
+            Decoration::Holes(holes) => Holes::limits(origin, holes),
             Decoration::Cache { .. } => Limits { immediate: false, ..origin },
         }
     }

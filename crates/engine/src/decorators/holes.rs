@@ -6,6 +6,8 @@
 //!   read               └────┘       EIO, without a request to the origin
 //! ```
 //!
+//! A hole may lie beyond the end of the origin, which is then shorter than the device: a copy that ended too early.
+//!
 //! Nothing can be written: an array above would otherwise write what it reconstructed into the image, and the hole
 //! would be one no longer, though the map says so.
 
@@ -23,15 +25,17 @@ pub struct Holes {
 }
 
 impl Holes {
-    /// Returns `origin` with `holes`, which are in order and do not overlap.
+    /// Returns `origin` with `holes`, which are in order and do not overlap. All bytes beyond the end of the origin are in
+    /// the last one, if there are any.
     pub fn new(origin: Dev, holes: Arc<[Span]>) -> Holes {
         debug_assert!(holes.windows(2).all(|pair| pair[0].end() <= pair[1].offset), "in order");
         Holes { origin, holes }
     }
 
-    /// Returns the limits of a device with the limits `origin` behind holes.
-    pub fn limits(origin: Limits) -> Limits {
-        Limits { read_only: true, ..origin }
+    /// Returns the limits of a device with the limits `origin` behind `holes`.
+    pub fn limits(origin: Limits, holes: &[Span]) -> Limits {
+        let end = holes.last().map_or(0, |last| last.end());
+        Limits { read_only: true, size: origin.size.max(end), ..origin }
     }
 
     /// Returns the first hole that touches `span`.
@@ -44,7 +48,7 @@ impl Holes {
 
 impl Device for Holes {
     fn limits(&self) -> Limits {
-        Holes::limits(*self.origin.limits())
+        Holes::limits(*self.origin.limits(), &self.holes)
     }
 
     #[inline]

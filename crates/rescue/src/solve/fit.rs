@@ -65,42 +65,72 @@ pub fn fit(question: &Question, given: &Given) -> Option<Fit> {
     let anchor = evidence.main_anchor()?;
     let map = Map::new(given.pattern).filter(|map| map.pattern.level != Level::Linear)?;
     let located = |sighting: &Sighting| located(given, &map, sighting);
-    let mut by_role: Vec<BTreeMap<u64, u32>> = vec![BTreeMap::new(); given.seats.len()];
-    let (mut by_place, mut places) = (BTreeMap::<u64, usize>::new(), 0);
-    for place in evidence.places.iter().filter(|place| place.anchor == anchor) {
-        let mut starts = BTreeSet::new();
-        for (role, at) in evidence.sightings(place).iter().filter_map(located) {
-            // A start before the array's is a contradiction, too.
-            let start = at.wrapping_sub(place.at);
-            *by_role[role].entry(start).or_default() += 1;
-            starts.insert(start);
-        }
-        places += usize::from(!starts.is_empty());
-        starts.into_iter().for_each(|start| *by_place.entry(start).or_default() += 1);
+    // The role and the start of each sighting, by place. A start before the array's is a contradiction, too.
+    let of_anchor = evidence.places.iter().filter(|place| place.anchor == anchor);
+    let starts = of_anchor.map(|place| {
+        let located = evidence.sightings(place).iter().filter_map(located);
+        located.map(|(role, at)| (role, at.wrapping_sub(place.at))).collect()
+    });
+    let starts: Vec<Vec<(usize, u64)>> = starts.filter(|one: &Vec<_>| !one.is_empty()).collect();
+    let (mut by_place, places) = (BTreeMap::<u64, usize>::new(), starts.len());
+    for place in &starts {
+        let each: BTreeSet<u64> = place.iter().map(|(_, start)| *start).collect();
+        each.into_iter().for_each(|start| *by_place.entry(start).or_default() += 1);
     }
     let Some((start, agreeing)) = by_place.into_iter().max_by_key(|(_, count)| *count) else {
         return outside(&evidence, anchor, given);
     };
+    let mut votes = vec![Votes::default(); given.seats.len()];
+    for place in &starts {
+        let agrees = place.iter().any(|(_, one)| *one == start);
+        for (role, one) in place {
+            let vote = &mut votes[*role];
+            vote.agreeing += u32::from(*one == start);
+            // Beside one that agrees, the others are copies.
+            vote.against += u32::from(!agrees);
+            vote.copies += u32::from(agrees && *one != start);
+        }
+    }
     let is_majority = agreeing * 3 >= places * 2;
-    let is_contradicted = |role: &BTreeMap<u64, u32>| {
-        let all: u32 = role.values().sum();
-        let agreeing = role.get(&start).copied().unwrap_or(0);
-        all > 0 && if is_majority { all >= LEAST && agreeing * 2 < all } else { true }
+    let outvoted =
+        |role: &Votes, others: u32| role.agreeing + others >= LEAST && role.agreeing < others;
+    // A copy contradicts nothing, and proves nothing: parity over zeroes is one, too.
+    let is_doubtful = |role: &Votes| outvoted(role, role.against + role.copies);
+    let is_contradicted = |role: &Votes| match is_majority {
+        true => outvoted(role, role.against),
+        false => role.all() > 0,
     };
-    let roles = |is: &dyn Fn(&BTreeMap<u64, u32>) -> bool| -> Vec<usize> {
-        by_role.iter().enumerate().filter(|(_, one)| is(one)).map(|(role, _)| role).collect()
+    let roles = |is: &dyn Fn(&Votes) -> bool| -> Vec<usize> {
+        votes.iter().enumerate().filter(|(_, one)| is(one)).map(|(role, _)| role).collect()
     };
     let contradicted = roles(&is_contradicted);
-    let proved = by_role.iter().filter(|role| role.contains_key(&start)).count();
+    let proved = votes.iter().filter(|role| role.agreeing > 0).count();
     let present = given.seats.iter().flatten().count();
     Some(Fit {
         anchor,
         start: is_majority.then_some(start),
-        roles: roles(&|role| !role.is_empty()),
+        roles: roles(&|role| role.all() > 0),
         places,
-        is_proved: is_majority && contradicted.is_empty() && proved + 1 >= present,
+        is_proved: is_majority && !votes.iter().any(is_doubtful) && proved + 1 >= present,
         contradicted,
     })
+}
+
+/// Blocks on the member of a role.
+#[derive(Clone, Copy, Default)]
+struct Votes {
+    /// Those that agree where the structure starts.
+    agreeing: u32,
+    /// Those of places of which no block agrees.
+    against: u32,
+    /// Copies of blocks that agree, as in a journal.
+    copies: u32,
+}
+
+impl Votes {
+    fn all(&self) -> u32 {
+        self.agreeing + self.against + self.copies
+    }
 }
 
 /// The fit of blocks that all lie outside of the array's data on its members: none agrees. `None` if there are none.

@@ -86,12 +86,9 @@ pub(super) fn holes<C>(holes: &Holes, origin: Limits) -> Result<Decoration<C>, D
     let fitted = parsed.fitted(origin.size, block).map_err(|error| DecoratorError {
         why: format!("{map} is not the map of {}: {error}", holes.origin),
         next: match error.map > error.device {
-            // ddrescue extends an image only as far as it has read.
-            true => format!(
-                "the map of this device; a copy that ddrescue has not finished is shorter than its map: \
-                 truncate --size {} COPY",
-                error.map
-            ),
+            true => {
+                "the map of this device: by this one, bytes behind its end were read".to_owned()
+            }
             false => "the map of this device".to_owned(),
         },
     })?;

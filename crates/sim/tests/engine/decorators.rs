@@ -70,6 +70,28 @@ fn a_read_fails_where_a_hole_is_and_nowhere_else() {
     });
 }
 
+#[test]
+fn a_hole_beyond_the_end_of_the_origin_makes_the_device_longer() {
+    let sim = Sim::new(1);
+    let limits = Limits::new(4 * SECTOR, 512);
+    let content = vec![7; 4 * SECTOR as usize];
+    let disk = SimDisk::with_contents(&sim.handle(), "origin", limits, content);
+    let hole = [Span::new(4 * SECTOR, 4 * SECTOR)];
+    let dev = Dev::new(Holes::new(Dev::new(disk), hole[..].into()));
+    assert_eq!(dev.limits().size, 8 * SECTOR);
+    let pool = Pool::new(1 << 20).unwrap();
+    sim.block_on(async move {
+        for at in 0..8 {
+            let done = dev.start(Io::read(at * SECTOR, pool.get(512).unwrap())).await;
+            let expected = if at < 4 { Ok(()) } else { Err(Errno::IO) };
+            assert_eq!(done.result, expected, "sector {at}");
+        }
+        let both = dev.start(Io::read(3 * SECTOR, pool.get(1024).unwrap())).await;
+        assert_eq!(both.result, Err(Errno::IO));
+        assert_extents(&dev.extents(Span::new(0, 8 * SECTOR)), Span::new(0, 8 * SECTOR), &hole);
+    });
+}
+
 /// Checks that no extent calls a byte of a hole anything but data. The first one may end early.
 fn assert_extents(extents: &[Extent], behind: Span, holes: &[Span]) {
     let mut at = behind.offset;

@@ -67,8 +67,8 @@ pub(super) fn read_map(map: &Path, member: &str, size: u64) -> Result<Map, Failu
     })
 }
 
-/// Writes the map of a member of `size` bytes, of which some must not be read, to the case. Returns its path; `None`
-/// without holes.
+/// Writes the map of a member of `size` bytes, of which some must not be read, to the case: `holes`, in order. Returns its
+/// path; `None` without holes.
 pub(super) fn write_map(
     case: &Case,
     name: &str,
@@ -78,10 +78,10 @@ pub(super) fn write_map(
     if holes.is_empty() {
         return Ok(None);
     }
+    // A copy that ended too early is shorter than its map.
+    let size = holes.last().map_or(size, |hole| size.max(hole.end));
     let mut map = Map::new(size, State::Finished);
-    for hole in holes {
-        map.set(hole.start..hole.end.min(size), State::Bad);
-    }
+    holes.iter().for_each(|hole| map.set(hole.clone(), State::Bad));
     let path = case.write(&format!("maps/{name}.map"), &map.to_string())?;
     Ok(Some(std::path::absolute(&path).unwrap_or(path)))
 }

@@ -1,5 +1,6 @@
 //! `braid rescue scan`: what lies where, why the array does not start, and what to do next.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -7,8 +8,8 @@ use std::thread;
 use braid_md::Level;
 use braid_md::assembly::{Options, group};
 use braid_probe::{Identity, identify};
-use braid_rescue::assemble::seats;
-use braid_rescue::scan::{Findings, How, scan as look};
+use braid_rescue::assemble::{Claimant, seats};
+use braid_rescue::scan::{Findings, How, Place, scan as look};
 use braid_rescue::{
     Array, Case, CaseError, CaseMember, Examined, Patient, arrays, candidate, label,
 };
@@ -189,7 +190,12 @@ fn freshest(array: &Array) -> usize {
 fn verdict(members: &[Examined], array: &Array) -> String {
     let candidates = array.claimants.iter().zip(&array.places);
     let candidates = candidates.filter(|(one, _)| !one.is_guessed);
-    let candidates = candidates.map(|(one, place)| candidate(one, place.length)).collect();
+    // The kernel refuses a device that is shorter than its superblock says.
+    let is_whole = |(one, place): &(&Claimant, &Place)| {
+        place.start + place.length <= members[one.member].patient.size()
+    };
+    let candidates =
+        candidates.filter(is_whole).map(|(one, place)| candidate(one, place.length)).collect();
     let served = |_: Level| true;
     let (force, read_only, degraded) = (false, false, false);
     let options = Options { force, read_only, degraded, raid0_layout: None, supported: &served };
@@ -238,10 +244,16 @@ fn contents(member: &Examined) -> Vec<String> {
     if let Some(error) = &findings.table {
         lines.push(format!("a partition table that is not used: {error}"));
     }
-    let unread: u64 =
-        member.holes.iter().chain(&findings.unreadable).map(|hole| hole.end - hole.start).sum();
-    if unread > 0 {
-        lines.push(format!("{} could not be read", words::size(unread)));
+    let holes = member.holes.iter().chain(&findings.unreadable);
+    let (beyond, unread): (Vec<_>, Vec<_>) =
+        holes.partition(|hole| hole.start >= member.patient.size());
+    let bytes = |holes: &[&Range<u64>]| holes.iter().map(|hole| hole.end - hole.start).sum::<u64>();
+    if !unread.is_empty() {
+        lines.push(format!("{} could not be read", words::size(bytes(&unread))));
+    }
+    if let Some(end) = beyond.iter().map(|hole| hole.end).max() {
+        let missing = words::size(end - member.patient.size());
+        lines.push(format!("it ends {missing} before the member does: not all of it was copied"));
     }
     if lines.is_empty() {
         lines.push("nothing that is known".to_owned());
