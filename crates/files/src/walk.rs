@@ -9,6 +9,7 @@
 //!   entries or extents is longer than a block or [`BATCH`].
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 
 use crate::FileSystem;
@@ -104,6 +105,8 @@ pub enum Event {
         name: Option<Vec<u8>>,
         /// The reason.
         why: String,
+        /// The device's error, if bytes could not be read.
+        unread: Option<io::ErrorKind>,
     },
 }
 
@@ -228,7 +231,7 @@ impl<'a> Walk<'a> {
             });
             frame.next = next.filter(|next| *next > from);
             if let Err(why) = read {
-                return Some(trouble(None, &format!("some of its names are lost: {why}")));
+                return Some(failure(None, "some of its names are lost", &why));
             }
         }
     }
@@ -236,7 +239,7 @@ impl<'a> Walk<'a> {
     fn arrive(&mut self, name: Vec<u8>, inode: u64) -> Event {
         let mut node = match self.system.node(inode) {
             Ok(node) => node,
-            Err(why) => return trouble(Some(name), &format!("inode {inode}: {why}")),
+            Err(why) => return failure(Some(name), &format!("inode {inode}"), &why),
         };
         if let Some(why) = node.sealed {
             return trouble(Some(name), why);
@@ -325,7 +328,15 @@ impl<'a> Walk<'a> {
 }
 
 fn trouble(name: Option<Vec<u8>>, why: &str) -> Event {
-    Event::Trouble { name, why: why.to_owned() }
+    Event::Trouble { name, why: why.to_owned(), unread: None }
+}
+
+fn failure(name: Option<Vec<u8>>, what: &str, why: &Trouble) -> Event {
+    let unread = match why {
+        Trouble::Read { error, .. } => Some(error.kind()),
+        Trouble::Beyond { .. } | Trouble::Damaged(_) => None,
+    };
+    Event::Trouble { name, why: format!("{what}: {why}"), unread }
 }
 
 /// True if a file can have this name.

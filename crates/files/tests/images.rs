@@ -99,7 +99,7 @@ fn a_walk_tells_the_same_names_and_extents() {
                     path.pop();
                     continue;
                 }
-                Event::Trouble { name: of, why } => panic!("{name}: {of:?}: {why}"),
+                Event::Trouble { name: of, why, .. } => panic!("{name}: {of:?}: {why}"),
                 Event::Entry(name, node) => (name, node),
             };
             if node.kind != Kind::File {

@@ -36,7 +36,7 @@ pub use claimants::{Array, Examined, candidate, claims, label, stale};
 pub use clue::{Anchor, Clue, Structure};
 pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
-pub use overwritten::overwritten;
+pub use overwritten::{overwritten, own_tables};
 pub use patient::{Fingerprint, Patient, PatientError};
 pub use remade::{Content, remade};
 pub use solve::{

@@ -1,4 +1,5 @@
-//! Bytes that the resync of an array overwrote that was created anew over another one.
+//! Bytes that were overwritten: by the resync of an array that was created anew over another one, and by a partition table
+//! over a member that was a whole disk.
 //!
 //! ```text
 //!   the data       D0 D1 D2 P  Q  │ D3 D4 P  Q  D5 │ ..     order, chunk or offset as before
@@ -13,12 +14,40 @@
 use braid_level::Level;
 
 use crate::assemble::{self, Ranges};
+use crate::evidence::{Known, anchors};
 use crate::remade::given;
 use crate::solve::{Question, fit};
 use crate::{Examined, Patient, arrays};
 
 /// Stripes of an array up to which its places are listed: a map has a line for each.
 const MOST_STRIPES: u64 = 1 << 17;
+
+/// Bytes at each end of a member in which the header of a GPT lies.
+const NEAR: u64 = 64 << 10;
+/// Bytes of the entries of a GPT, as all tools make it.
+const ENTRIES: u64 = 16 << 10;
+
+/// Returns the bytes on which a GPT of the member itself lies: no data of an array are there.
+#[must_use]
+pub fn own_tables(patient: &Patient) -> Ranges {
+    let size = patient.size();
+    let near = |at: u64| {
+        let mut window = vec![0; usize::try_from(NEAR.min(size - at)).expect("some KiB")];
+        patient.read_around(at, &mut window, &mut Vec::new());
+        anchors(&window, at)
+    };
+    let ends = [0, size.saturating_sub(NEAR).next_multiple_of(4096).min(size)];
+    let of_member = |(_, known): &(u64, Known)| {
+        matches!(known, Known::Gpt(_)) && known.anchor().size == Some(size)
+    };
+    let headers = ends.into_iter().flat_map(near).filter(of_member).map(|(at, _)| at);
+    let table = |at: u64| match (at, size - at) {
+        (512 | 4096, _) => Some(0..(2 * at + ENTRIES).min(size)),
+        (_, 512 | 4096) => Some(at.saturating_sub(ENTRIES)..size),
+        _ => None,
+    };
+    assemble::joined(headers.filter_map(table).collect())
+}
 
 /// Returns for each member the bytes that a resync overwrote, in order: of raid6 arrays whose superblocks are contradicted
 /// by the blocks of `question`, and whose parity agrees everywhere that it was compared.

@@ -261,7 +261,7 @@ impl Lister<'_> {
                 Event::Leave => continue,
                 Event::Enter(_, node) => (Vec::new(), node),
                 Event::Entry(name, node) => (name, node),
-                Event::Trouble { name, why } => {
+                Event::Trouble { name, why, .. } => {
                     let path = walk.path(&name.unwrap_or_default());
                     self.tell(out, &path, None, &State::lost_as(why))?;
                     continue;

@@ -105,6 +105,9 @@ pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
         return Err(OpenError::Reshape { position: reshape.position });
     }
     seats.take_stale(claimants);
+    if let Some(exchange) = forced(claimants, array, &seats.seats) {
+        seats.exchange(claimants, &exchange);
+    }
     let Seats { seats, left_out, .. } = seats;
     let missing = |seat: &(usize, &Option<Seat>)| seat.1.is_none();
     let roles: Vec<usize> =
@@ -113,8 +116,7 @@ pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
         return Err(OpenError::TooFew { level: array.level, disks: seats.len(), roles });
     }
     let layout = layout_of(claimants, array, &seats)?;
-    let mut doubts = doubts(claimants, array, &seats, &layout);
-    doubts.extend(forced(claimants, array, &seats));
+    let doubts = doubts(claimants, array, &seats, &layout);
     Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
 }
 
@@ -255,34 +257,38 @@ fn doubts(
     doubts
 }
 
-/// Doubts about members that were forced in: the array had gone on without them when a member left that is not used, and
-/// without both it had failed.
-fn forced(claimants: &[Claimant], array: &Superblock, seats: &[Option<Seat>]) -> Vec<Doubt> {
+/// A member that was forced in, and the member that is better.
+struct Exchange {
+    /// The role whose member was forced in.
+    forced: usize,
+    /// The claimant that is better, and its role.
+    better: (usize, u16),
+}
+
+/// Finds a member that was forced in: the array had gone on without it when another one left, which is not used, and without
+/// both it had failed. The other one has all that was written until then; the forced one lacks what was written since it
+/// failed, and nothing says when that was.
+fn forced(claimants: &[Claimant], array: &Superblock, seats: &[Option<Seat>]) -> Option<Exchange> {
     let is_used = |index: &usize| seats.iter().flatten().any(|seat| seat.claimant == *index);
-    let mut doubts = Vec::new();
-    for index in (0..claimants.len()).filter(|index| !is_used(index)) {
+    (0..claimants.len()).filter(|index| !is_used(index)).find_map(|index| {
         let last = &claimants[index].superblock;
-        let MdRole::Active(own) = last.role() else { continue };
+        let MdRole::Active(own) = last.role() else { return None };
         // An old copy of a member that is used says nothing new.
         let is_missing = matches!(seats.get(usize::from(own)), Some(None));
         if !is_missing || last.events >= array.events || last.raid_disks != array.raid_disks {
-            continue;
+            return None;
         }
         let was_there = |role: &usize| {
             u16::try_from(*role).is_ok_and(|role| last.roles.contains(&MdRole::Active(role)))
         };
         let left = (0..seats.len()).map(|role| was_there(&role) && role != usize::from(own));
         if suffice(array.level, array.layout, &left.collect::<Vec<bool>>()) {
-            continue;
+            return None;
         }
-        let seated =
-            seats.iter().enumerate().filter_map(|(role, seat)| Some((role, seat.as_ref()?)));
-        doubts.extend(seated.filter(|(role, _)| !was_there(role)).map(|(role, seat)| {
-            let (label, at) = (claimants[seat.claimant].label.clone(), last.updated.seconds);
-            Doubt::Stale { label, role, at }
-        }));
-    }
-    doubts
+        let mut forced = (0..seats.len()).filter(|role| seats[*role].is_some() && !was_there(role));
+        let (forced, others) = (forced.next()?, forced.count());
+        (others == 0).then_some(Exchange { forced, better: (index, own) })
+    })
 }
 
 /// The bitmap that has every write since the first member left: the freshest one's.

@@ -6,7 +6,7 @@ use braid_level::size::suffice;
 use braid_md::{Features, Role, Superblock};
 
 use super::layout::{Ranges, joined};
-use super::{Claimant, bitmap_of, changed_since, in_data, present};
+use super::{Claimant, Exchange, bitmap_of, changed_since, in_data, present};
 
 /// A member that a role is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,15 @@ pub enum WhyLeftOut {
     /// The array went on without it.
     #[error("it is stale: the array went on without it, and no bitmap says what was written since")]
     Stale,
-    /// The same, and a bitmap says what was written since.
+    /// It was forced in, and the array had failed when another member left, which has more.
+    #[error(
+        "it was forced in after the array had gone on without it: {without} has more of what was written until then"
+    )]
+    Forced {
+        /// The label of the other.
+        without: String,
+    },
+    /// It is stale, and a bitmap says what was written since.
     #[error("it is stale, and not needed: no other member has holes that it could fill")]
     NotNeeded,
     /// It has no superblock.
@@ -241,6 +249,18 @@ impl Seats {
             }
         }
         self.left_out.sort_by_key(|one| one.claimant);
+    }
+
+    /// Gives a member that was left out the place beside the others of one that was forced in.
+    pub(super) fn exchange(&mut self, claimants: &[Claimant], exchange: &Exchange) {
+        let (index, role) = exchange.better;
+        if let Some(forced) = self.seats[exchange.forced].take() {
+            self.left_out.retain(|one| one.claimant != index);
+            self.seat(claimants, index, role, Standing::Stale, Vec::new());
+            let without = claimants[index].label.clone();
+            self.leave_out(forced.claimant, WhyLeftOut::Forced { without });
+            self.left_out.sort_by_key(|one| one.claimant);
+        }
     }
 
     fn leave_out(&mut self, claimant: usize, why: WhyLeftOut) {

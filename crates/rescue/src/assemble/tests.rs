@@ -138,15 +138,20 @@ fn without_the_member_that_left_last_the_stale_one_is_needed_and_in_doubt() {
 }
 
 #[test]
-fn a_member_that_was_forced_in_is_in_doubt() {
+fn the_member_without_which_one_was_forced_in_is_used_instead() {
     // Role 3 left, then the array was assembled from it, without role 2, and used.
     let all = &[0, 1, 3];
     let forced: Vec<Claimant> =
         all.iter().map(|role| claimant(Level::Raid5, *role, 20, all, 4)).collect();
     let with = |one: Claimant| [forced.clone(), vec![one]].concat();
     let opening = open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2], 4))).expect("it is read");
+    // What was written since is in doubt, and that alone.
     let at = 1009;
-    assert_eq!(opening.doubts, [Doubt::Stale { label: "m3".to_owned(), role: 3, at }]);
+    assert_eq!(opening.doubts, [Doubt::Stale { label: "m2".to_owned(), role: 2, at }]);
+    let last = Some(Standing::Last);
+    assert_eq!(standings(&opening), [last, last, Some(Standing::Stale), None]);
+    let without = "m2".to_owned();
+    assert_eq!(opening.left_out, [LeftOut { claimant: 2, why: WhyLeftOut::Forced { without } }]);
     // One that left while all others were there.
     let opening = open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2, 3], 4))).expect("it is read");
     assert_eq!(opening.doubts, []);

@@ -145,9 +145,10 @@ pub fn gather(known: &mut Vec<Known>, found: impl IntoIterator<Item = Known>) {
 /// Learns from a window the facts on which clues depend: places of inode tables, chunks of btrfs, the extents of NTFS'
 /// table, logical volumes. To be called for all windows before [`clues`].
 pub fn learn(window: &[u8], known: &mut [Known]) {
+    let is_alone = known.iter().filter(|one| matches!(one, Known::Ext(_))).count() == 1;
     for one in known {
         match one {
-            Known::Ext(ext) => ext.learn(window),
+            Known::Ext(ext) => ext.learn(window, is_alone),
             Known::Btrfs(btrfs) => btrfs.learn(window),
             Known::Ntfs(ntfs) => ntfs.learn(window),
             Known::Lvm2(lvm2) => lvm2.learn(window),

@@ -32,7 +32,7 @@ use braid_seed::Rng;
 
 pub use fuzz_target::fuzz_samples;
 pub use places::Places;
-pub use walked::{Witnesses, witnesses};
+pub use walked::{HOLE, Witnesses, witnesses};
 
 /// The most bytes that one file is unpacked to.
 pub const MOST_UNPACKED: u64 = 256 << 20;

@@ -2,6 +2,7 @@
 //!
 //! Invariants: bytes are untrusted; at most [`STEPS`] names are followed, [`FILES`] files and [`BYTES`] bytes of them are read.
 
+use std::io;
 use std::ops::Range;
 
 use braid_files::{Event, Extent, Kind, ReadAt, Volume};
@@ -29,6 +30,9 @@ pub struct Witnesses {
     pub lost: u32,
 }
 
+/// The error of a volume where its bytes are known to be lost: no witness is there, neither for it nor against.
+pub const HOLE: io::ErrorKind = io::ErrorKind::Other;
+
 /// Checks some files of the file system of `volume`, those that carry checksums of all their bytes. There are none if it
 /// has no file system whose names are read.
 #[must_use]
@@ -45,8 +49,8 @@ pub fn witnesses(volume: &dyn ReadAt) -> Witnesses {
         let node = match walk.next() {
             None => break,
             Some(Event::Entry(_, node)) => node,
-            Some(Event::Trouble { .. }) => {
-                found.lost += 1;
+            Some(Event::Trouble { unread, .. }) => {
+                found.lost += u32::from(unread != Some(HOLE));
                 continue;
             }
             Some(_) => continue,
@@ -70,24 +74,29 @@ pub fn witnesses(volume: &dyn ReadAt) -> Witnesses {
         let Some(format) = format else { continue };
         left -= node.size;
         match content(&opened, node.size, &extents).map(|bytes| format.check(&bytes)) {
-            Some(Finding::Good) => {
+            Ok(Finding::Good) => {
                 found.good.push(extents.into_iter().map(|extent| extent.range).collect());
             }
-            Some(Finding::Unknown) => {}
-            Some(Finding::Bad(_)) | None => found.bad += 1,
+            Ok(Finding::Unknown) => {}
+            Err(error) if error.kind() == HOLE => {}
+            Ok(Finding::Bad(_)) | Err(_) => found.bad += 1,
         }
     }
     found
 }
 
-/// The bytes of a file; `None` if not all can be read.
-fn content(volume: &dyn ReadAt, size: u64, extents: &[Extent]) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(size).ok()?];
+/// The bytes of a file.
+///
+/// # Errors
+/// Not all can be read, or its extents lie behind its end.
+fn content(volume: &dyn ReadAt, size: u64, extents: &[Extent]) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| io::ErrorKind::InvalidData)?];
     for extent in extents.iter().filter(|extent| !extent.unwritten) {
-        let from = usize::try_from(extent.offset).ok()?;
-        let length = usize::try_from(extent.range.end.checked_sub(extent.range.start)?).ok()?;
-        let part = bytes.get_mut(from..from.checked_add(length)?)?;
-        volume.read_at(extent.range.start, part).ok()?;
+        let length = extent.range.end.checked_sub(extent.range.start);
+        let end = length.and_then(|length| extent.offset.checked_add(length));
+        let end = end.filter(|end| *end <= size).ok_or(io::ErrorKind::InvalidData)?;
+        // Both lie within its bytes.
+        volume.read_at(extent.range.start, &mut bytes[extent.offset as usize..end as usize])?;
     }
-    Some(bytes)
+    Ok(bytes)
 }

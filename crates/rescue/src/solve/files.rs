@@ -33,7 +33,7 @@ use super::map::Spot;
 use super::question::{Question, Rows};
 use super::room::has_room;
 use super::unfit::{needed, take_stale_out};
-use crate::samples::Witnesses;
+use crate::samples::{HOLE, Witnesses};
 
 /// Finds files in a volume, and checks them.
 pub type Check<'a> = &'a dyn Fn(&dyn ReadAt) -> Witnesses;
@@ -335,6 +335,16 @@ impl Volume<'_> {
         let from = (at - first * SECTOR as u64) as usize;
         bytes.get(from..from + length).map(<[u8]>::to_vec)
     }
+
+    /// True if the members of all these spots are there, and lack the bytes.
+    fn is_hole(&self, spots: &[Spot]) -> bool {
+        let lacks = |spot: &Spot| {
+            let seat = self.hypothesis.seats[spot.role]?;
+            let place = position(self.hypothesis, &seat, *spot)?;
+            (place < self.open.question.sizes[seat.member]).then_some(())
+        };
+        !spots.is_empty() && spots.iter().all(|spot| lacks(spot).is_some())
+    }
 }
 
 impl ReadAt for Volume<'_> {
@@ -352,9 +362,12 @@ impl ReadAt for Volume<'_> {
             let at = self.base + offset + done as u64;
             let length = (UNIT - at % UNIT).min((buf.len() - done) as u64) as usize;
             let Some(bytes) = self.unit(at, length) else {
+                let mut spots = Vec::new();
+                self.hypothesis.map.spots(at, &mut spots);
+                if self.is_hole(&spots) {
+                    return Err(HOLE.into());
+                }
                 if self.demanded.get().is_none() {
-                    let mut spots = Vec::new();
-                    self.hypothesis.map.spots(at, &mut spots);
                     self.demanded.set(spots.first().map(|spot| spot.role));
                 }
                 return Err(io::ErrorKind::UnexpectedEof.into());

@@ -157,7 +157,7 @@ impl Copying<'_> {
                     let path = walk.path(&name);
                     (path.clone(), self.entry(walk, &name, &path, &node, is_reported)?)
                 }
-                Event::Trouble { name, why } => {
+                Event::Trouble { name, why, .. } => {
                     (walk.path(&name.unwrap_or_default()), State::lost_as(why))
                 }
             };

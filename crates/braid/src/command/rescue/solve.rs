@@ -6,7 +6,7 @@ use braid_level::{Level, layout};
 use braid_rescue::assemble::joined;
 use braid_rescue::{
     ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source,
-    claims, gather, overwritten, samples::witnesses, solve_by_files, stale,
+    claims, gather, overwritten, own_tables, samples::witnesses, solve_by_files, stale,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -52,8 +52,12 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     Ok(exit(!is_sure || !doubts.is_empty()))
 }
 
-/// Takes the bytes for unreadable that the resync of an array overwrote which was created anew.
+/// Takes the bytes for unreadable that a partition table overwrote, or the resync of an array that was created anew.
 fn take_out_overwritten(members: &mut [Examined]) {
+    for member in &mut *members {
+        let tables = own_tables(&member.patient);
+        member.holes = joined(member.holes.drain(..).chain(tables).collect());
+    }
     let is_raid6 = |one: &Examined| {
         let mut superblocks = one.findings.superblocks.iter();
         superblocks.any(|found| found.result.as_ref().is_ok_and(|one| one.level == Level::Raid6))

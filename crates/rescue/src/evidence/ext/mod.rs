@@ -9,19 +9,23 @@
 //!
 //! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
 //!
+//! * A descriptor in the journal has the numbers of the blocks whose copies follow it ([`journal`]).
+//!
 //! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
 //! so what lies near one of them is in doubt.
 
 mod bitmaps;
 mod folders;
+mod journal;
 
 use std::collections::BTreeMap;
 
 use bitmaps::Bitmaps;
 use braid_files::ExtSuperblock;
 use folders::Folders;
+use journal::{Copies, Journal};
 
-use super::bytes::{array, be32, le16, le32};
+use super::bytes::{array, le16, le32};
 use super::crc::{Undo, advance};
 use super::{SECTOR, UNIT, sectors};
 use crate::clue::{Anchor, Structure};
@@ -30,10 +34,6 @@ const RO_METADATA_CHECKSUMS: u32 = 0x400;
 const INCOMPAT_SEED: u32 = 0x2000;
 /// Inodes in one unit whose numbers have to follow each other.
 const NEIGHBOURS: usize = 3;
-/// Blocks beside one of the journal's own that may be the journal's, too. Of an array with n members, each has every
-/// n-th of them: few runs of copies are four times as long as the longest on one disk.
-const NEAR_JOURNAL: u64 = 1024;
-const JOURNAL_MAGIC: u32 = 0xc03b_3998;
 /// Groups that may have their tables together, of those that are tried.
 const MOST_FLEX: u64 = 4096;
 
@@ -50,29 +50,7 @@ pub struct Ext {
     tables: BTreeMap<u64, Option<u64>>,
     bitmaps: Bitmaps,
     folders: Folders,
-}
-
-/// The journal's own blocks in a window, and the distance in which its copies may be.
-struct Journal {
-    headers: Vec<usize>,
-    near: usize,
-}
-
-impl Journal {
-    fn new(window: &[u8], block: u64) -> Journal {
-        let is_header = |bytes: &[u8]| {
-            be32(bytes, 0) == Some(JOURNAL_MAGIC) && (1..=5).contains(&be32(bytes, 4).unwrap_or(0))
-        };
-        let headers = sectors(window).filter(|(_, bytes)| is_header(bytes));
-        let headers = headers.map(|(from, _)| from).collect();
-        Journal { headers, near: (NEAR_JOURNAL * block) as usize }
-    }
-
-    fn is_near(&self, from: usize) -> bool {
-        let first = from.saturating_sub(self.near);
-        let behind = self.headers.partition_point(|header| *header < first);
-        self.headers.get(behind).is_some_and(|header| *header <= from + self.near)
-    }
+    copies: Copies,
 }
 
 /// Reads a superblock, and the number of its group.
@@ -107,6 +85,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Ext, u64)> {
             tables: BTreeMap::new(),
             bitmaps: Bitmaps::default(),
             folders: Folders::default(),
+            copies: Copies::default(),
         },
         group,
     ))
@@ -150,8 +129,12 @@ impl Ext {
     }
 
     /// Learns from group descriptors where inode tables lie, and the checksums of bitmaps, and from inodes where blocks of
-    /// directories lie.
-    pub(super) fn learn(&mut self, window: &[u8]) {
+    /// directories lie; if it is the only one of its kind, also from a journal.
+    pub(super) fn learn(&mut self, window: &[u8], is_alone: bool) {
+        if is_alone {
+            let (block, blocks) = (self.superblock.block as usize, self.superblock.blocks);
+            self.copies.learn(window, block, blocks);
+        }
         let Some(seed) = self.seed else { return };
         let size = self.superblock.descriptor as usize;
         if size > SECTOR / 2 {
@@ -241,6 +224,10 @@ impl Ext {
             if let Some((place, is_sure)) = place.filter(|_| self.is_same(&copy)) {
                 give(from, place, 1024, !is_sure || journal.is_near(from));
             }
+        }
+        let (block, blocks) = (self.superblock.block, self.superblock.blocks);
+        for (from, number) in self.copies.find(window, block as usize, blocks) {
+            give(from, number * block, block as usize, journal.is_near(from));
         }
         let (Some(seed), size) = (self.seed, self.superblock.inode_size as usize) else { return };
         let undo = Undo::new(8 + size);
