@@ -32,7 +32,7 @@ const ENTRIES: u64 = 16 << 10;
 pub fn own_tables(patient: &Patient) -> Ranges {
     let size = patient.size();
     let near = |at: u64| {
-        let mut window = vec![0; usize::try_from(NEAR.min(size - at)).expect("some KiB")];
+        let mut window = vec![0; usize::try_from(NEAR.min(size - at)).expect("64 KiB are few")];
         patient.read_around(at, &mut window, &mut Vec::new());
         anchors(&window, at)
     };

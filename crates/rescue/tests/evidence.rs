@@ -231,8 +231,8 @@ fn blocks_of_ext4_say_where_they_belong() {
         (&["-O", "meta_bg,^resize_inode"], Mounted, 100),
         (&["-O", "^64bit", "-I", "512"], Mounted, 100),
         (&["-O", "metadata_csum_seed", "-U", "random"], Mounted, 100),
-        (&["-O", "^metadata_csum", "-b", "1024"], Mounted, 5),
-        (&["-t", "ext3", "-b", "1024"], Mounted, 5),
+        (&["-O", "^metadata_csum", "-b", "1024"], Mounted, 20),
+        (&["-t", "ext3", "-b", "1024"], Mounted, 20),
         // Times of creation are later than others there.
         (&["-d", "../../docs"], Not, 5),
     ] {

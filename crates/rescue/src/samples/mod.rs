@@ -120,6 +120,16 @@ impl Format {
         matches!(self, Format::Png | Format::Zip | Format::Gzip)
     }
 
+    /// True for a file that is whole beyond doubt, of a format without checksums: a picture that ends with its last byte, a
+    /// database of which all pages are what they must be. Others of them say nothing.
+    pub(crate) fn is_whole_without(self, bytes: &[u8]) -> bool {
+        match self {
+            Format::Jpeg => pictures::end_of_jpeg(bytes) == Ok(bytes.len()),
+            Format::Sqlite => sqlite::sqlite(bytes) == Finding::Good,
+            _ => false,
+        }
+    }
+
     /// True if the start of a file says where it ends, so that a file can be followed without its length.
     #[must_use]
     pub fn ends_by_itself(self) -> bool {

@@ -41,23 +41,29 @@ pub(super) fn png(bytes: &[u8]) -> Finding {
 ///
 /// Source: ITU-T T.81, annex B.
 pub(super) fn jpeg(bytes: &[u8]) -> Finding {
+    end_of_jpeg(bytes).err().unwrap_or(Finding::Good)
+}
+
+/// The number of bytes of a JPEG, or what is wrong with it.
+pub(super) fn end_of_jpeg(bytes: &[u8]) -> Result<usize, Finding> {
     let mut at = 2;
     let mut scans = 0;
     loop {
         let Some(marker) =
             part(bytes, at, 2).filter(|marker| marker[0] == 0xff).map(|marker| marker[1])
         else {
-            return Finding::bad(
+            return Err(Finding::bad(
                 at.min(bytes.len())..bytes.len().min(at + 2),
                 "no marker is where one must be",
-            );
+            ));
         };
         match marker {
             0xff => at += 1,
-            0xd9 if scans > 0 => return Finding::Good,
+            0xd9 if scans > 0 => return Ok(at + 2),
             0xc0..=0xcf | 0xda..=0xdf | 0xe0..=0xef | 0xfe => {
                 let Some(length) = be16(bytes, at + 2).filter(|length| *length >= 2) else {
-                    return Finding::bad(at..bytes.len().min(at + 4), "a segment has no length");
+                    let end = bytes.len().min(at + 4);
+                    return Err(Finding::bad(at..end, "a segment has no length"));
                 };
                 at += 2 + usize::from(length);
                 if marker == 0xda {
@@ -66,14 +72,15 @@ pub(super) fn jpeg(bytes: &[u8]) -> Finding {
                         Some(end) => at = end,
                         None => {
                             let start = at.min(bytes.len());
-                            return Finding::bad(start..bytes.len(), "the picture does not end");
+                            let range = start..bytes.len();
+                            return Err(Finding::bad(range, "the picture does not end"));
                         }
                     }
                 }
             }
             _ => {
                 let end = bytes.len().min(at + 2);
-                return Finding::bad(at..end, "a marker that no picture has");
+                return Err(Finding::bad(at..end, "a marker that no picture has"));
             }
         }
     }

@@ -33,8 +33,8 @@ pub struct Witnesses {
 /// The error of a volume where its bytes are known to be lost: no witness is there, neither for it nor against.
 pub const HOLE: io::ErrorKind = io::ErrorKind::Other;
 
-/// Checks some files of the file system of `volume`, those that carry checksums of all their bytes. There are none if it
-/// has no file system whose names are read.
+/// Checks some files of the file system of `volume`: those that carry checksums of all their bytes, and such as are whole
+/// beyond doubt without. There are none if it has no file system whose names are read.
 #[must_use]
 pub fn witnesses(volume: &dyn ReadAt) -> Witnesses {
     let mut found = Witnesses::default();
@@ -70,15 +70,19 @@ pub fn witnesses(volume: &dyn ReadAt) -> Witnesses {
         }
         let mut head = vec![0; HEAD];
         let format = opened.read_at(extents[0].range.start, &mut head).ok();
-        let format = format.and_then(|()| Format::of(&head)).filter(|one| one.has_checksums());
-        let Some(format) = format else { continue };
+        let Some(format) = format.and_then(|()| Format::of(&head)) else { continue };
         left -= node.size;
-        match content(&opened, node.size, &extents).map(|bytes| format.check(&bytes)) {
+        let check = |bytes: Vec<u8>| match format.has_checksums() {
+            true => format.check(&bytes),
+            false if format.is_whole_without(&bytes) => Finding::Good,
+            false => Finding::Unknown,
+        };
+        match content(&opened, node.size, &extents).map(check) {
             Ok(Finding::Good) => {
                 found.good.push(extents.into_iter().map(|extent| extent.range).collect());
             }
             Ok(Finding::Unknown) => {}
-            Err(error) if error.kind() == HOLE => {}
+            Err(error) if error.kind() == HOLE || !format.has_checksums() => {}
             Ok(Finding::Bad(_)) | Err(_) => found.bad += 1,
         }
     }

@@ -1,11 +1,12 @@
 //! The stack expressions of hypotheses.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 
 use super::answer::{Hypothesis, Reshape, Seat};
-use crate::assemble::{array_text, linear_text, member_text, slice_text};
+use crate::assemble::{Ranges, array_text, linear_text, member_text, slice_text};
 
 /// A member as expressions name it.
 #[derive(Clone, Debug)]
@@ -14,8 +15,18 @@ pub struct Named {
     pub path: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The map of the ranges that must not be read; `None` if all may be.
+    /// The ranges that must not be read, in order.
+    pub holes: Ranges,
+    /// Their map; `None` if there are none.
     pub map: Option<PathBuf>,
+}
+
+impl Named {
+    /// The map, if a part of it must not be read.
+    fn map_of(&self, offset: u64, length: u64) -> Option<&Path> {
+        let is_cut = |hole: &Range<u64>| hole.start < offset + length && hole.end > offset;
+        self.map.as_deref().filter(|_| self.holes.iter().any(is_cut))
+    }
 }
 
 impl Hypothesis {
@@ -42,7 +53,8 @@ impl Hypothesis {
         let text = |(seat, length): (&Option<Seat>, Option<u64>)| {
             let (Some(seat), Some(length)) = (seat, length) else { return "missing".to_owned() };
             let one = &members[seat.member];
-            member_text(&one.path, seat.data_offset, length, one.map.as_deref())
+            let map = one.map_of(seat.data_offset, length);
+            member_text(&one.path, seat.data_offset, length, map)
         };
         let texts: Vec<String> = self.seats.iter().zip(self.lengths(members)).map(text).collect();
         array_text(self.pattern.shape(), &texts)

@@ -32,6 +32,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let answer = solve_by_files(&gathered.question, &rows, &witnesses);
     let answer = doubt_one_geometry(answer, &members);
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
+    let named = before_tables(named, &answer, &gathered);
     let mut doubts = doubts(&answer);
     doubts.extend(too_short(&answer, &gathered, &named));
     let mut found = hypotheses::of(&answer, &named, &doubts);
@@ -89,15 +90,41 @@ fn doubts(answer: &Answer) -> Vec<String> {
 /// and without redundancy others are sought in wrong places.
 fn too_short(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<String> {
     let Answer::Decided { first, .. } = answer else { return None };
-    let room = first.pattern.shape().size_over(&first.lengths(named))?;
-    let anchors = first.bases.iter().zip(&gathered.question.anchors);
-    let ends = anchors.filter_map(|(base, anchor)| (*base)?.checked_add(anchor.size?));
+    let (end, room) = end_and_room(first, gathered, named)?;
     // The end of a raid1 may not be that of a block.
-    let end = ends.max().filter(|end| *end > room + 4096)?;
-    Some(format!(
+    (end > room + 4096).then(|| format!(
         "the content ends at byte {end}, and the array at byte {room}: a member is shorter than it was. Without redundancy, \
          what lies behind its end may be read from other places"
     ))
+}
+
+/// The byte at which the content ends, and the size of the array.
+fn end_and_room(
+    hypothesis: &Hypothesis,
+    gathered: &Gathered,
+    named: &[Named],
+) -> Option<(u64, u64)> {
+    let room = hypothesis.pattern.shape().size_over(&hypothesis.lengths(named))?;
+    let anchors = hypothesis.bases.iter().zip(&gathered.question.anchors);
+    let ends = anchors.filter_map(|(base, anchor)| (*base)?.checked_add(anchor.size?));
+    Some((ends.max()?, room))
+}
+
+/// The members up to the partition tables at their ends, if the content has room there: their superblocks said where the
+/// data end.
+fn before_tables(named: Vec<Named>, answer: &Answer, gathered: &Gathered) -> Vec<Named> {
+    let cut = |one: &Named| {
+        let table = one.holes.last().filter(|hole| hole.end == one.size);
+        Named { size: table.map_or(one.size, |table| table.start), ..one.clone() }
+    };
+    let cut: Vec<Named> = named.iter().map(cut).collect();
+    let best = match answer {
+        Answer::Decided { first, .. } => Some(&**first),
+        Answer::Undecided { alternatives, .. } => alternatives.first(),
+        Answer::Reshaping(_) => None,
+    };
+    let ends = best.and_then(|best| end_and_room(best, gathered, &cut));
+    if ends.is_some_and(|(end, room)| end <= room) { cut } else { named }
 }
 
 /// One geometry does not explain an array whose superblocks say that a reshape stopped.
@@ -136,9 +163,9 @@ fn fixed(arguments: &RescueSolve) -> Result<Fixed, Failure> {
 /// The members as expressions name them; the maps of those with holes are written to the case.
 fn named(case: &Case, members: &[Examined]) -> Result<Vec<Named>, braid_rescue::CaseError> {
     let name = |(index, one): (usize, &Examined)| {
-        let size = one.patient.size();
-        let map = write_map(case, &format!("member-{index}"), size, &one.holes)?;
-        Ok(Named { path: one.path.clone(), size, map })
+        let (size, holes) = (one.patient.size(), one.holes.clone());
+        let map = write_map(case, &format!("member-{index}"), size, &holes)?;
+        Ok(Named { path: one.path.clone(), size, holes, map })
     };
     members.iter().enumerate().map(name).collect()
 }
@@ -257,7 +284,7 @@ impl Report<'_> {
         }
         let (whole, damaged) = one.files;
         if whole + damaged > 0 {
-            println!("  {whole} files have the checksums that they must, {damaged} do not.");
+            println!("  {whole} files are whole, {damaged} are not.");
         }
         if !one.is_readable {
             println!("  More members are missing than the level can bear: it cannot be read.");

@@ -10,7 +10,8 @@
 //!
 //! Invariants
 //! * All bytes of a block are compared. Blocks with hardly any content say nothing, nor do those that two numbers share.
-//! * Copies count if the journal's next block of the same transaction follows them: so the chunk had not ended before.
+//! * Copies count if the end of their transaction follows them: so the chunk had not ended before. The descriptors of one that
+//!   has several follow each other at one distance, in every n-th chunk, too.
 //! * The copies themselves are no clues.
 //!
 //! Deliberately absent: the file system to which a journal belongs. It does not say, so [`Copies`] is for a case with one.
@@ -18,11 +19,11 @@
 use std::collections::BTreeMap;
 
 use super::super::bytes::{be16, be32, le64};
-use super::super::sectors;
 
 const MAGIC: u32 = 0xc03b_3998;
-/// Kinds of the journal's own blocks: a descriptor, and all.
+/// Kinds of the journal's own blocks: a descriptor, the end of a transaction, and all.
 const DESCRIPTOR: u32 = 1;
+const COMMIT: u32 = 2;
 const KINDS: std::ops::RangeInclusive<u32> = 1..=5;
 const HEADER: usize = 12;
 /// Bytes of a tag without and with the upper half of the number, and with checksums of the third kind.
@@ -37,10 +38,13 @@ const FLAGS: u16 = 0xf;
 const NEAR: u64 = 1024;
 /// Copies that are kept, at most: 16 MiB.
 const MOST: usize = 4096;
-/// Different words of eight bytes that are content.
-const LEAST_WORDS: usize = 5;
+/// Different words of eight bytes that are content: bitmaps of groups that are used alike have fewer.
+const LEAST_WORDS: usize = 12;
 /// Bytes between two words of a block by which it is sought.
 const STRIDE: usize = 64;
+
+/// A member may have its data at any of these.
+const SECTOR: usize = 512;
 
 /// The journal's own blocks in a window, and the distance in which its copies may be.
 pub(super) struct Journal {
@@ -50,8 +54,8 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn new(window: &[u8], block: u64) -> Journal {
-        let headers = sectors(window).filter(|(_, bytes)| is_own(bytes));
-        let headers = headers.map(|(from, _)| from).collect();
+        let starts = (0..window.len()).step_by(SECTOR);
+        let headers = starts.filter(|from| is_own(&window[*from..])).collect();
         Journal { headers, near: (NEAR * block) as usize }
     }
 
@@ -125,7 +129,8 @@ fn tagged(window: &[u8], block: usize, blocks: u64) -> impl Iterator<Item = (usi
         let tags = tags(bytes, blocks)?;
         let (first, next) = ((index + 1) * block, (index + 1 + tags.len()) * block);
         let next = window.get(next..).filter(|next| is_own(next))?;
-        (be32(next, 8) == be32(bytes, 8)).then_some((first, tags))
+        let is_end = be32(next, 4) == Some(COMMIT) && be32(next, 8) == be32(bytes, 8);
+        is_end.then_some((first, tags))
     });
     descriptors.flat_map(move |(first, tags)| {
         let copy = move |(index, (number, is_escaped))| (first + index * block, number, is_escaped);
@@ -212,7 +217,7 @@ mod tests {
             }
             descriptor.extend(copy);
         }
-        descriptor.extend([MAGIC, 2, 7].map(u32::to_be_bytes).concat());
+        descriptor.extend([MAGIC, COMMIT, 7].map(u32::to_be_bytes).concat());
         descriptor.resize((2 + blocks.len()) * BLOCK, 0);
         descriptor
     }

@@ -9,7 +9,8 @@
 //!
 //! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
 //!
-//! * A descriptor in the journal has the numbers of the blocks whose copies follow it ([`journal`]).
+//! * Without checksums of metadata: a descriptor in the journal has the numbers of the blocks whose copies follow it
+//!   ([`journal`]).
 //!
 //! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
 //! so what lies near one of them is in doubt.
@@ -129,9 +130,9 @@ impl Ext {
     }
 
     /// Learns from group descriptors where inode tables lie, and the checksums of bitmaps, and from inodes where blocks of
-    /// directories lie; if it is the only one of its kind, also from a journal.
+    /// directories lie. Without checksums of metadata, and if it is the only one of its kind, from a journal.
     pub(super) fn learn(&mut self, window: &[u8], is_alone: bool) {
-        if is_alone {
+        if is_alone && self.seed.is_none() {
             let (block, blocks) = (self.superblock.block as usize, self.superblock.blocks);
             self.copies.learn(window, block, blocks);
         }
@@ -197,6 +198,13 @@ impl Ext {
         })
     }
 
+    /// True if the descriptor of a group may begin here: its blocks lie near each other.
+    fn is_of_descriptors(&self, bytes: &[u8]) -> bool {
+        let groups = [0, 4, 8].map(|at| self.group_of(le32(bytes, at)?.into()));
+        let [Some(one), Some(two), Some(three)] = groups else { return false };
+        one.max(two).max(three) - one.min(two).min(three) <= self.flex
+    }
+
     /// The group of a block.
     fn group_of(&self, block: u64) -> Option<u64> {
         let first = self.superblock.group_start(0);
@@ -227,7 +235,10 @@ impl Ext {
         }
         let (block, blocks) = (self.superblock.block, self.superblock.blocks);
         for (from, number) in self.copies.find(window, block as usize, blocks) {
-            give(from, number * block, block as usize, journal.is_near(from));
+            // All copies of the descriptors are alike.
+            if !self.is_of_descriptors(&window[from..]) {
+                give(from, number * block, block as usize, journal.is_near(from));
+            }
         }
         let (Some(seed), size) = (self.seed, self.superblock.inode_size as usize) else { return };
         let undo = Undo::new(8 + size);
