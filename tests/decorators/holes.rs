@@ -148,6 +148,28 @@ fn a_copy_that_ended_too_early_has_a_hole_up_to_the_end_of_its_map() {
     assert!(cat(&scratch, mirror) == content);
 }
 
+/// The place of a member that is lost: the others are read, and an array above that can do without it has all.
+#[test]
+fn the_place_of_a_lost_member_cannot_be_read() {
+    let scratch = Scratch::new();
+    for (name, seed) in [("a.img", 1), ("b.img", 2)] {
+        scratch.file(name, MIB, seed);
+    }
+    let gap = vec![0; 64 << 10];
+    let content = [scratch.read("a.img"), gap, scratch.read("b.img")].concat();
+    let linear = "linear(./a.img, error(64K), ./b.img)";
+    let expected: Vec<usize> = (2048..2048 + 128).collect();
+    assert_eq!(lost_sectors(&scratch, linear, &content), expected);
+    assert!(cat(&scratch, "raid1(error(1M), ./b.img)") == scratch.read("b.img"));
+    let serve = scratch.braid().args(["serve", "--nbd", "unix:s"]).arg(linear).run();
+    serve.fails(
+        3,
+        &["error(64K) cannot be written", "next: --read-only; or cow(error(64K), store="],
+    );
+    let odd = scratch.run(&["cat", "linear(./a.img, error(1000))"]);
+    odd.fails(2, &["512"]);
+}
+
 #[test]
 fn maps_that_do_not_fit_are_refused() {
     let scratch = Scratch::new();

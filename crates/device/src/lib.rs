@@ -16,6 +16,7 @@ mod metered;
 mod modelled;
 mod ram;
 mod tally;
+mod unreadable;
 
 pub use file::{Access, File, FileDevice};
 pub use follow::{Follow, Followed, Part, Seen};
@@ -23,3 +24,4 @@ pub use metered::{Deadline, Metered, Stopwatch};
 pub use modelled::{Buses, Modelled, ModelledDevice};
 pub use ram::{Ram, RamDevice, RamError, RamOptions};
 pub use tally::Tally;
+pub use unreadable::Unreadable;

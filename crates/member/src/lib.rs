@@ -14,6 +14,7 @@
 //! | a device that behaves as a profile says | `modelled` |
 //! | an export of an NBD server | `remote` |
 //! | an image of a Ceph cluster | `rbd` |
+//! | a place of which no byte can be read | `unreadable` |
 //!
 //! A new kind is a file here that implements [`Kind`], a leaf of `braid_stack::Node`, and a line of [`open()`].
 //!
@@ -36,6 +37,7 @@ mod ram;
 mod rbd;
 mod remote;
 mod store;
+mod unreadable;
 
 pub use braid_remote::TrafficRead;
 pub use file::open_file;

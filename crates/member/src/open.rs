@@ -1,6 +1,6 @@
 //! From the leaves of a stack to members.
 
-use braid_device::{Access, Buses};
+use braid_device::{Access, Buses, Unreadable};
 use braid_stack::Node;
 
 use crate::kind::{Kind, MemberError};
@@ -29,6 +29,7 @@ pub fn open(node: &Node, opening: &mut Opening<'_>) -> Result<Option<Box<dyn Kin
         Node::Nbd(nbd) => Box::new(Remote::open(nbd, opening.access)?),
         Node::Rbd(rbd) => Box::new(Ceph::open(rbd, opening.access)?),
         Node::Model(model) => Box::new(modelled::open(model, opening.buses)?),
+        Node::Unreadable(one) => Box::new(Unreadable::new(one.size.bytes())),
         _ => return Ok(None),
     }))
 }

@@ -6,12 +6,16 @@ use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::{Bitmap, BitmapHeader, Role, Superblock, Uuid, bitmap, ppl};
 
 use crate::assemble::{self, Claimant, Ranges, joined};
+use crate::evidence::{self, Known};
 use crate::patient::Patient;
 use crate::scan::{Findings, FoundSuperblock, How, Place};
 use crate::solve::{Claim, Pattern};
 
 /// The most bytes of a bitmap that are read: all chunks that md keeps, in whole pages with the header.
 const MOST_BITMAP: u64 = bitmap::MOST_CHUNKS / 8 + bitmap::PAGE_BYTES as u64;
+
+/// Bytes at the start of an array in which a file system has its first superblock.
+const HEAD: usize = 128 << 10;
 
 /// The most bytes of a partial parity log that are read.
 const MOST_LOG: u64 = 16 << 20;
@@ -93,6 +97,23 @@ pub(crate) fn claimed(members: &[Examined]) -> Vec<Array> {
         }
     }
     arrays.into_values().collect()
+}
+
+/// Returns the bytes of the file system that begins with an array, by what lies at the start of the member in its first role.
+#[must_use]
+pub fn content_of(members: &[Examined], array: &Array) -> Option<u64> {
+    let has_first = |one: &&Claimant| one.superblock.role() == Role::Active(0);
+    let first = array.claimants.iter().filter(has_first).max_by_key(|one| one.superblock.events)?;
+    let start = first.start.checked_add(first.superblock.data_offset)?;
+    let mut window = vec![0; HEAD];
+    members[first.member].patient.read_around(start, &mut window, &mut Vec::new());
+    let begins = |(at, known): &(u64, Known)| match known {
+        Known::Xfs(_) => *at == 0,
+        Known::Ext(_) => *at == 1024,
+        Known::Btrfs(_) => *at == 64 << 10,
+        _ => false,
+    };
+    evidence::anchors(&window, 0).iter().find(|one| begins(one))?.1.anchor().size
 }
 
 /// Returns the members that are as a whole of an array which went on without them, by their superblocks.

@@ -32,7 +32,7 @@ mod solve;
 mod verified;
 
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
-pub use claimants::{Array, Examined, candidate, claims, label, stale};
+pub use claimants::{Array, Examined, candidate, claims, content_of, label, stale};
 pub use clue::{Anchor, Clue, Structure};
 pub use gather::{ALL, Gathered, QUICK, Source, gather};
 pub use guess::arrays;

@@ -56,7 +56,7 @@ pub fn overwritten(members: &[Examined], question: &Question) -> Vec<Ranges> {
     let mut found = vec![Ranges::new(); members.len()];
     let patients: Vec<&Patient> = members.iter().map(|one| &one.patient).collect();
     for array in arrays(members) {
-        let Ok(opening) = assemble::open(&array.claimants) else { continue };
+        let Ok(opening) = assemble::open(&array.claimants, None) else { continue };
         let superblock = &array.claimants[opening.freshest].superblock;
         let fit = given(&array, &opening).and_then(|given| fit(question, &given));
         if superblock.level != Level::Raid6 || !fit.is_some_and(|fit| fit.contradicts()) {

@@ -37,6 +37,7 @@ pub use error::ParseError;
 pub use expr::{Arg, Call, Expr, Word};
 pub use level::cache::{Cache, Warm, WriteBack};
 pub use level::cow::Cow;
+pub use level::error::Unreadable;
 pub use level::file::{File, path_of};
 pub use level::holes::Holes;
 pub use level::linear::Linear;

@@ -115,7 +115,7 @@ impl Stack {
     #[must_use]
     pub fn unwritable_part(&self) -> Option<&Stack> {
         match &self.node {
-            Node::Holes(_) => Some(self),
+            Node::Holes(_) | Node::Unreadable(_) => Some(self),
             Node::Cow(_) => None,
             _ => self.members().iter().find_map(Stack::unwritable_part),
         }

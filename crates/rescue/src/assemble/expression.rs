@@ -72,7 +72,10 @@ impl Opening {
     ) -> String {
         let array = &claimants[self.freshest].superblock;
         let members = self.seats.iter().enumerate().map(|(role, seat)| match seat {
-            None => "missing".to_owned(),
+            None => match self.gap {
+                Some(length) => format!("error({})", ByteSize(length)),
+                None => "missing".to_owned(),
+            },
             Some(seat) => {
                 let one = &claimants[seat.claimant];
                 let length = match array.level.is_redundant() {

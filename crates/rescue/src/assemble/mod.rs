@@ -86,18 +86,21 @@ pub struct Opening {
     pub left_out: Vec<LeftOut>,
     /// Reasons for which data that are read may be wrong.
     pub doubts: Vec<Doubt>,
+    /// Bytes of a missing member that nothing replaces: they cannot be read.
+    pub gap: Option<u64>,
     /// The size of the array in bytes.
     pub size: u64,
 }
 
-/// Decides how the array of these claimants, which have one UUID, is read.
+/// Decides how the array of these claimants, which have one UUID, is read. `content`: bytes of what begins with the array, if
+/// that is known. From it follows the length of a missing member of a linear array.
 ///
 /// # Errors
 /// [`OpenError`]: too few members, a reshape that stopped, a layout that is not known.
 ///
 /// # Panics
 /// Without any claimant.
-pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
+pub fn open(claimants: &[Claimant], content: Option<u64>) -> Result<Opening, OpenError> {
     let mut seats = Seats::of(claimants);
     let freshest = seats.freshest;
     let array = &claimants[freshest].superblock;
@@ -112,12 +115,36 @@ pub fn open(claimants: &[Claimant]) -> Result<Opening, OpenError> {
     let missing = |seat: &(usize, &Option<Seat>)| seat.1.is_none();
     let roles: Vec<usize> =
         seats.iter().enumerate().filter(missing).map(|(role, _)| role).collect();
-    if !suffice(array.level, array.layout, &present(&seats)) {
+    let gap = gap(claimants, array, &seats, content);
+    if gap.is_none() && !suffice(array.level, array.layout, &present(&seats)) {
         return Err(OpenError::TooFew { level: array.level, disks: seats.len(), roles });
     }
-    let layout = layout_of(claimants, array, &seats)?;
+    let layout = layout_of(claimants, array, &seats, gap)?;
     let doubts = doubts(claimants, array, &seats, &layout);
-    Ok(Opening { freshest, seats, left_out, doubts, size: layout.size() })
+    Ok(Opening { freshest, seats, left_out, doubts, gap, size: layout.size() })
+}
+
+/// Bytes of the one missing member of an array without redundancy: as many as each of the others has in a raid0, and the rest of
+/// its content in a linear array.
+fn gap(
+    claimants: &[Claimant],
+    array: &Superblock,
+    seats: &[Option<Seat>],
+    content: Option<u64>,
+) -> Option<u64> {
+    let used = seats.iter().flatten().map(|seat| claimants[seat.claimant].superblock.used());
+    let used: Vec<u64> = used.collect();
+    if array.level.is_redundant() || used.len() + 1 != seats.len() {
+        return None;
+    }
+    match array.level {
+        Level::Linear => {
+            // Members have whole chunks.
+            let end = content?.checked_next_multiple_of(array.chunk.max(4096))?;
+            end.checked_sub(used.iter().sum()).filter(|gap| *gap > 0)
+        }
+        _ => used.first().copied().filter(|first| used.iter().all(|one| one == first)),
+    }
 }
 
 /// Returns the claimants without which the array went on: indices.
@@ -134,10 +161,12 @@ fn layout_of(
     claimants: &[Claimant],
     array: &Superblock,
     seats: &[Option<Seat>],
+    gap: Option<u64>,
 ) -> Result<Layout, OpenError> {
     let used = seats.iter().map(|seat| match seat {
         Some(seat) if !array.level.is_redundant() => claimants[seat.claimant].superblock.used(),
-        _ => array.component_size,
+        Some(_) => array.component_size,
+        None => gap.unwrap_or(array.component_size),
     });
     let used: Vec<u64> = used.collect();
     Layout::new(array.level, array.layout, array.chunk, &used)
@@ -150,7 +179,7 @@ impl Opening {
     #[must_use]
     pub fn agreement(&self, claimants: &[Claimant], members: &[&Patient], all: bool) -> Vec<Cell> {
         let array = &claimants[self.freshest].superblock;
-        let layout = layout_of(claimants, array, &self.seats);
+        let layout = layout_of(claimants, array, &self.seats, self.gap);
         let cells = layout
             .map(|layout| agreement::agreement(&layout, claimants, &self.seats, members, all));
         cells.unwrap_or_default()
@@ -163,7 +192,8 @@ impl Opening {
     #[must_use]
     pub fn parity(&self, claimants: &[Claimant], most: u64) -> Vec<(usize, Ranges)> {
         let array = &claimants[self.freshest].superblock;
-        let Ok(Layout::Parity(geometry)) = layout_of(claimants, array, &self.seats) else {
+        let Ok(Layout::Parity(geometry)) = layout_of(claimants, array, &self.seats, self.gap)
+        else {
             return Vec::new();
         };
         let chunk = geometry.chunk();

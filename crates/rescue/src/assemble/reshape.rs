@@ -72,7 +72,7 @@ pub fn halves(
             );
             return Err(OpenError::Layout { why });
         }
-        let opening = super::open(&claimants)?;
+        let opening = super::open(&claimants, None)?;
         Ok(Half { claimants, opening })
     };
     let (new, old) = (half(true)?, half(false)?);

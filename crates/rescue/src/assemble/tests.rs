@@ -92,7 +92,7 @@ fn standings(opening: &Opening) -> Vec<Option<Standing>> {
 fn a_member_that_left_when_the_array_failed_is_used_and_the_stale_one_is_not() {
     use Standing::{Last, LeftLast};
     let claimants = two_dropped();
-    let opening = open(&claimants).expect("three of four suffice");
+    let opening = open(&claimants, None).expect("three of four suffice");
     assert_eq!(standings(&opening), [Some(Last), Some(Last), Some(LeftLast), None]);
     assert_eq!(opening.left_out, [LeftOut { claimant: 3, why: WhyLeftOut::Stale }]);
     assert_eq!(opening.doubts, []);
@@ -108,7 +108,7 @@ fn a_member_that_left_when_the_array_failed_is_used_and_the_stale_one_is_not() {
 fn the_order_in_which_members_are_given_does_not_matter() {
     let mut claimants = two_dropped();
     let labels = |claimants: &[Claimant]| {
-        let opening = open(claimants).expect("three of four suffice");
+        let opening = open(claimants, None).expect("three of four suffice");
         let label = |seat: &Option<Seat>| Some(claimants[seat.as_ref()?.claimant].label.clone());
         opening.seats.iter().map(label).collect::<Vec<_>>()
     };
@@ -123,7 +123,7 @@ fn the_order_in_which_members_are_given_does_not_matter() {
 fn writes_under_way_when_the_array_failed_are_in_doubt() {
     let mut claimants = two_dropped();
     change(&mut claimants[2], |contents| contents.resync = Resync::From(0));
-    let opening = open(&claimants).expect("three of four suffice");
+    let opening = open(&claimants, None).expect("three of four suffice");
     assert_eq!(opening.doubts, [Doubt::Torn { at: 1080, ranges: None }]);
 }
 
@@ -131,7 +131,7 @@ fn writes_under_way_when_the_array_failed_are_in_doubt() {
 fn without_the_member_that_left_last_the_stale_one_is_needed_and_in_doubt() {
     let mut claimants = two_dropped();
     claimants.remove(2);
-    let opening = open(&claimants).expect("with the stale member three of four");
+    let opening = open(&claimants, None).expect("with the stale member three of four");
     // By the table of member 3, member 2 was there when it left: the array may have gone on with that one.
     assert_eq!(standings(&opening)[3], Some(Standing::Stale));
     assert_eq!(opening.doubts, [Doubt::Stale { label: "m3".to_owned(), role: 3, at: 1010 }]);
@@ -144,7 +144,8 @@ fn the_member_without_which_one_was_forced_in_is_used_instead() {
     let forced: Vec<Claimant> =
         all.iter().map(|role| claimant(Level::Raid5, *role, 20, all, 4)).collect();
     let with = |one: Claimant| [forced.clone(), vec![one]].concat();
-    let opening = open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2], 4))).expect("it is read");
+    let opening =
+        open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2], 4)), None).expect("it is read");
     // What was written since is in doubt, and that alone.
     let at = 1009;
     assert_eq!(opening.doubts, [Doubt::Stale { label: "m2".to_owned(), role: 2, at }]);
@@ -153,8 +154,27 @@ fn the_member_without_which_one_was_forced_in_is_used_instead() {
     let without = "m2".to_owned();
     assert_eq!(opening.left_out, [LeftOut { claimant: 2, why: WhyLeftOut::Forced { without } }]);
     // One that left while all others were there.
-    let opening = open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2, 3], 4))).expect("it is read");
+    let opening =
+        open(&with(claimant(Level::Raid5, 2, 9, &[0, 1, 2, 3], 4)), None).expect("it is read");
     assert_eq!(opening.doubts, []);
+}
+
+#[test]
+fn a_missing_member_that_nothing_replaces_is_a_gap() {
+    let member = |level, role| claimant(level, role, 9, &[0, 1, 2], 3);
+    let without = |level| [member(level, 0), member(level, 2)];
+    let (end, gap) = (2 * COMPONENT, 3 * CHUNK);
+    // The rest of the content, in whole chunks.
+    let opening = open(&without(Level::Linear), Some(end + gap - 4096)).expect("it has a size");
+    assert_eq!((opening.gap, opening.size), (Some(gap), end + gap));
+    let ranges = std::iter::once(COMPONENT..COMPONENT + gap).collect();
+    assert_eq!(opening.doubts, [Doubt::Lost { ranges }]);
+    let few = |opening: Result<Opening, OpenError>| matches!(opening, Err(OpenError::TooFew { roles, .. }) if roles == [1]);
+    assert!(few(open(&without(Level::Linear), None)));
+    assert!(few(open(&without(Level::Linear), Some(end))), "all of it is on the others");
+    // As much as each of the others has.
+    let opening = open(&without(Level::Raid0), None).expect("all have one size");
+    assert_eq!((opening.gap, opening.size), (Some(COMPONENT), 3 * COMPONENT));
 }
 
 #[test]
@@ -163,7 +183,7 @@ fn members_that_left_together_are_used_together() {
     let all = [0, 1, 2, 3];
     let claimants =
         [member(0, 90, &[0, 1]), member(1, 90, &[0, 1]), member(2, 80, &all), member(3, 80, &all)];
-    let opening = open(&claimants).expect("all are here");
+    let opening = open(&claimants, None).expect("all are here");
     assert_eq!(standings(&opening)[2..], [Some(Standing::LeftLast), Some(Standing::LeftLast)]);
     assert_eq!(opening.doubts, []);
 }
@@ -179,7 +199,7 @@ fn a_member_that_the_array_went_on_without_is_stale() {
         });
     }
     claimants.remove(2);
-    let opening = open(&claimants).expect("with the stale member three of four");
+    let opening = open(&claimants, None).expect("with the stale member three of four");
     assert_eq!(standings(&opening)[3], Some(Standing::Stale));
     assert_eq!(opening.doubts, [Doubt::Stale { label: "m3".to_owned(), role: 3, at: 1010 }]);
 }
@@ -215,13 +235,13 @@ fn a_stale_member_with_a_bitmap_fills_holes_but_not_where_it_is_out_of_date() {
     let mut claimants = two_dropped();
     claimants[0].bitmap = Some(bitmap(90, 10, &[1, 5]));
     assert_eq!(
-        open(&claimants).expect("three of four suffice").left_out[0].why,
+        open(&claimants, None).expect("three of four suffice").left_out[0].why,
         WhyLeftOut::NotNeeded
     );
     // A hole where the stale member is good, and one where it is not.
     let data = 1 << 20;
     claimants[2].holes = vec![data + 4096..data + 8192, data + CHUNK..data + CHUNK + 4096];
-    let opening = open(&claimants).expect("enough");
+    let opening = open(&claimants, None).expect("enough");
     assert_eq!(standings(&opening)[3], Some(Standing::ByBitmap));
     let seat = opening.seats[3].as_ref().expect("it is used");
     assert_eq!(seat.holes, [CHUNK..2 * CHUNK, 5 * CHUNK..6 * CHUNK]);
@@ -233,7 +253,7 @@ fn a_stale_member_with_a_bitmap_fills_holes_but_not_where_it_is_out_of_date() {
     );
     // Bits that were cleared after it left are not about it.
     claimants[0].bitmap = Some(bitmap(90, 11, &[1, 5]));
-    let opening = open(&claimants).expect("enough");
+    let opening = open(&claimants, None).expect("enough");
     assert_eq!(opening.left_out, [LeftOut { claimant: 3, why: WhyLeftOut::Stale }]);
 }
 
@@ -246,14 +266,14 @@ fn copies_of_a_member_are_told_apart() {
     let mut same = claimants[1].clone();
     same.label = "same".to_owned();
     claimants.extend([old, same]);
-    let opening = open(&claimants).expect("three of four suffice");
+    let opening = open(&claimants, None).expect("three of four suffice");
     assert_eq!(standings(&opening)[..3].iter().flatten().count(), 3);
     let why: Vec<String> = opening.left_out.iter().map(|one| one.why.to_string()).collect();
     assert!(why.contains(&"it is an older copy of m0".to_owned()), "{why:?}");
     assert!(why.contains(&"it is the same as m1, given twice or copied".to_owned()), "{why:?}");
     // With other content nothing tells which one is right.
     claimants[5].content = "other".to_owned();
-    let opening = open(&claimants).expect("three of four suffice");
+    let opening = open(&claimants, None).expect("three of four suffice");
     assert_eq!(opening.doubts, [Doubt::Ambiguous { label: "m1".to_owned(), role: 1 }]);
 }
 
@@ -261,7 +281,7 @@ fn copies_of_a_member_are_told_apart() {
 fn what_cannot_be_read_is_refused_with_the_reason() {
     let mut claimants = two_dropped();
     claimants.truncate(2);
-    let error = open(&claimants).expect_err("two of four");
+    let error = open(&claimants, None).expect_err("two of four");
     assert_eq!(error.to_string(), "raid5 of 4 cannot be read without its roles 2, 3");
 }
 
@@ -379,7 +399,7 @@ fn a_log_of_partial_parity_says_which_rows_are_in_doubt() {
         one.logged = Some(Vec::new());
     }
     let torn = |members: &[Claimant]| {
-        let doubts = open(members).expect("it can be read").doubts;
+        let doubts = open(members, None).expect("it can be read").doubts;
         doubts.into_iter().find_map(|doubt| match doubt {
             Doubt::Torn { ranges, .. } => Some(ranges),
             _ => None,

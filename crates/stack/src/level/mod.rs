@@ -8,6 +8,7 @@
 mod args;
 pub(crate) mod cache;
 pub(crate) mod cow;
+pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod holes;
 pub(crate) mod linear;
@@ -260,6 +261,8 @@ levels! {
     Nbd(nbd::Nbd) [nbd::Nbd],
     /// An image of a Ceph cluster.
     Rbd(rbd::Rbd) [rbd::Rbd],
+    /// A device of which no byte can be read.
+    Unreadable(error::Unreadable) [error::Unreadable],
     /// The place of a member that is not there; no device.
     Missing(missing::Missing) [missing::Missing],
 }

@@ -17,7 +17,9 @@ use braid_rescue::assemble::{
     self, Claimant, Doubt, Half, Halves, OpenError, Opening, Ranges, Seat, backup,
 };
 use braid_rescue::look::{self, Found, look};
-use braid_rescue::{Array, Case, Content, Examined, QUICK, Source, arrays, gather, remade};
+use braid_rescue::{
+    Array, Case, Content, Examined, QUICK, Source, arrays, content_of, gather, remade,
+};
 use braid_service::failure::Failure;
 use braid_service::volume::IoMode;
 use braid_shell::{shell_path, shell_word, shown};
@@ -207,8 +209,8 @@ fn by_superblocks(
     name: &Path,
     array: Array,
 ) -> Result<ReadArray, Failure> {
-    let opening =
-        assemble::open(&array.claimants).map_err(|error| unreadable(name, &array, &error))?;
+    let opening = assemble::open(&array.claimants, content_of(members, &array))
+        .map_err(|error| unreadable(name, &array, &error))?;
     let stack = expression(case, members, name, &array.claimants, &opening, "")?;
     let doubts = opening.doubts.clone();
     let name = array.label();
