@@ -214,32 +214,40 @@ fn what_no_member_has_is_named_and_nothing_else_is_lost() {
 
 #[test]
 fn a_copy_that_ended_too_early_lacks_its_end_and_no_more() {
-    let mut case = Case::of(braid_golden::named("raid0-3-uneq-alt"));
-    let (data, cut) = (case.golden.members[1].data_offset_bytes.expect("it has data"), 100 << 10);
-    let whole = case.golden.members[1].bytes;
-    case.before[1].truncate(usize::try_from(whole - cut).expect("small"));
-    std::fs::write(case.scratch.join(&case.names[1]), &case.before[1]).expect("a shorter copy");
-    let scan = case.scan(&[]).ok();
-    assert!(scan.out.contains("before the member does: not all of it was copied"), "{scan}");
-    assert!(scan.out.contains("cannot be started"), "the kernel refuses it: {scan}");
-    let open = case.scratch.run(&["rescue", "open", "home"]);
-    assert_eq!(open.code(), 4, "{open}");
-    let copied = case.scratch.run(&["rescue", "copy", "home", "--to", "out.img"]);
-    assert_eq!(copied.code(), 4, "{copied}");
-    let text = std::fs::read_to_string(case.scratch.join("out.img.map")).expect("the map");
-    let map = braid_holes::Map::parse(text.as_bytes()).expect("a map");
-    let size = usize::try_from(case.golden.array_bytes).expect("small");
-    let mut expected = case.golden.content_block(0, size);
-    let lost: u64 = map.holes().iter().map(|hole| hole.end - hole.start).sum();
-    assert!(lost > cut / 2 && lost <= cut.min(whole - data), "{lost} of {cut}");
-    for hole in map.holes() {
-        expected[hole.start as usize..hole.end as usize].fill(0);
+    for (name, has_superblock) in [("raid0-3-uneq-alt", true), ("raid0-4-64k", false)] {
+        let mut case = Case::of(braid_golden::named(name));
+        let data = case.golden.members[1].data_offset_bytes.expect("it has data");
+        let (whole, cut) = (case.golden.members[1].bytes, 100 << 10);
+        case.before[1].truncate(usize::try_from(whole - cut).expect("small"));
+        if !has_superblock {
+            case.before[1][4096..8192].fill(0);
+        }
+        std::fs::write(case.scratch.join(&case.names[1]), &case.before[1]).expect("a shorter copy");
+        let scan = case.scan(&[]).ok();
+        if has_superblock {
+            let end = "before the member does: not all of it was copied";
+            assert!(scan.out.contains(end), "{scan}");
+        }
+        assert!(scan.out.contains("cannot be started"), "the kernel refuses it: {scan}");
+        let open = case.scratch.run(&["rescue", "open", "home"]);
+        assert_eq!(open.code(), 4, "{open}");
+        let copied = case.scratch.run(&["rescue", "copy", "home", "--to", "out.img"]);
+        assert_eq!(copied.code(), 4, "{copied}");
+        let text = std::fs::read_to_string(case.scratch.join("out.img.map")).expect("the map");
+        let map = braid_holes::Map::parse(text.as_bytes()).expect("a map");
+        let size = usize::try_from(case.golden.array_bytes).expect("small");
+        let mut expected = case.golden.content_block(0, size);
+        let lost: u64 = map.holes().iter().map(|hole| hole.end - hole.start).sum();
+        assert!(lost > cut / 2 && lost <= cut.min(whole - data), "{lost} of {cut}");
+        for hole in map.holes() {
+            expected[hole.start as usize..hole.end as usize].fill(0);
+        }
+        assert!(case.scratch.read("out.img") == expected, "{name}");
+        case.untouched();
+        // What `open` prints is what `cat` takes, up to the first byte that is not there.
+        let cat = case.scratch.run(&["cat", &stack(&open)]);
+        assert!(!cat.status.success() && cat.err.contains("Input/output error"), "{}", cat.err);
     }
-    assert!(case.scratch.read("out.img") == expected);
-    case.untouched();
-    // What `open` prints is what `cat` takes, up to the first byte that is not there.
-    let cat = case.scratch.run(&["cat", &stack(&open)]);
-    assert!(!cat.status.success() && cat.err.contains("Input/output error"), "{}", cat.err);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! A member without a superblock whose role is the only one left.
 //!
 //! The last member that claims nothing takes the last role that the array counts on and that is not claimed, with the data
-//! offset of the others. It is used only if the array cannot be read without it, and is then in doubt.
+//! offset of the others. It is used only if the array cannot be read without it, and is then in doubt. If it is shorter than
+//! the others, which are as long as each other, it is a copy that ended too early, and lost a superblock at its end.
 
 use braid_md::{Role, Superblock, Uuid, Version};
 
-use crate::assemble::{Claimant, joined};
+use crate::assemble::{Claimant, Ranges, joined};
 use crate::claimants::{Array, Examined, claimed};
 use crate::scan::{How, Place};
 
@@ -27,30 +28,32 @@ pub fn arrays(members: &[Examined]) -> Vec<Array> {
 fn guess(members: &[Examined], unclaimed: usize, array: &mut Array) {
     let newest = array.claimants.iter().max_by_key(|one| one.superblock.events);
     let newest = newest.expect("an array has a claimant");
-    let Some(superblock) = superblock(&members[unclaimed], array, &newest.superblock) else {
-        return;
-    };
     let member = &members[unclaimed];
+    let (there, first) = (member.patient.size(), array.places[0].length);
+    let are_equal = array.places.iter().all(|place| (place.start, place.length) == (0, first));
+    let is_cut = are_equal && first > there && array.claimants.len() > 1;
+    let length = if is_cut { first } else { there };
+    let Some(superblock) = superblock(length, array, &newest.superblock) else { return };
+    let end = std::iter::once(there..length).collect::<Ranges>();
     let claimant = Claimant {
         member: unclaimed,
         label: member.label.clone(),
         path: member.path.clone(),
         start: 0,
-        length: member.patient.size(),
+        length,
         superblock,
         bitmap: None,
         logged: None,
-        holes: joined([&member.holes[..], &member.findings.unreadable].concat()),
+        holes: joined([&member.holes[..], &member.findings.unreadable, &end].concat()),
         content: member.content.clone(),
         is_guessed: true,
     };
-    let length = member.patient.size();
     array.claimants.push(claimant);
     array.places.push(Place { start: 0, length, how: How::Whole });
 }
 
-/// The superblock that the member would have; `None` if there is no single role for it, or no room.
-fn superblock(member: &Examined, array: &Array, newest: &Superblock) -> Option<Superblock> {
+/// The superblock that a member of `size` bytes would have; `None` if there is no single role for it, or no room.
+fn superblock(size: u64, array: &Array, newest: &Superblock) -> Option<Superblock> {
     let is_claimed = |role: &Role| array.claimants.iter().any(|one| one.superblock.role() == *role);
     let roles = (0..u16::try_from(newest.raid_disks).ok()?).map(Role::Active);
     let mut free = roles.filter(|role| newest.roles.contains(role) && !is_claimed(role));
@@ -69,7 +72,7 @@ fn superblock(member: &Examined, array: &Array, newest: &Superblock) -> Option<S
         let end = one.superblock.data_offset.checked_add(one.superblock.data_size)?;
         edge(newest.version, place.length)?.checked_sub(end)
     });
-    let (gap, size) = (gaps.min()?, member.patient.size());
+    let gap = gaps.min()?;
     let mut contents = newest.clone().into_contents();
     let edge = edge(newest.version, size)?;
     contents.data_size = edge.checked_sub(gap)?.checked_sub(contents.data_offset)?;
