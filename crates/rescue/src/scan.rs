@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use braid_holes::MAX_SIZE;
 use braid_md::detect;
 use braid_md::superblock::{MAGIC, SUPERBLOCK_BYTES};
 use braid_md::{Rejection, Superblock, Version};
@@ -177,13 +178,18 @@ fn lengthened(patient: &Patient, found: FoundSuperblock) -> FoundSuperblock {
     let mut bytes = vec![0; SUPERBLOCK_BYTES];
     patient.read_around(found.at, &mut bytes, &mut Vec::new());
     match Superblock::parse(found.version, found.at - found.place.start, length, &bytes) {
-        Ok(superblock) if found.place.start.checked_add(length).is_some() => FoundSuperblock {
+        Ok(superblock) if is_place(found.place.start, length) => FoundSuperblock {
             place: Place { length, ..found.place },
             result: Ok(superblock),
             ..found
         },
         _ => found,
     }
+}
+
+/// True if a map can have the bytes of a place: a superblock may claim any number of them.
+fn is_place(start: u64, length: u64) -> bool {
+    start.checked_add(length).is_some_and(|end| end <= MAX_SIZE)
 }
 
 /// Searches the ends of a member for superblocks that no place accounts for.
@@ -256,6 +262,12 @@ fn begins_before(patient: &Patient, at: u64, block: &[u8]) -> Option<FoundSuperb
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_no_longer_than_a_map() {
+        assert!(is_place(4096, MAX_SIZE - 4096));
+        assert!(!is_place(4096, MAX_SIZE - 4095) && !is_place(4096, u64::MAX));
+    }
 
     #[test]
     fn zeros_and_noise_hold_nothing() {

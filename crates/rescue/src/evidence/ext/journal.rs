@@ -93,8 +93,10 @@ impl Copies {
             if is_escaped {
                 bytes[..4].copy_from_slice(&MAGIC.to_be_bytes());
             }
-            let Some(key) = key(&bytes).filter(|_| self.count < MOST) else { continue };
-            let same = self.by_key.entry(key).or_default();
+            if self.count == MOST || !has_content(&bytes) {
+                continue;
+            }
+            let same = self.by_key.entry(key(&bytes)).or_default();
             match same.iter_mut().find(|one| *one.bytes == *bytes) {
                 Some(known) if known.number != Some(number) => known.number = None,
                 Some(_) => {}
@@ -113,7 +115,7 @@ impl Copies {
         }
         let copies: Vec<usize> = tagged(window, block, blocks).map(|(at, ..)| at).collect();
         let number = |bytes: &[u8]| {
-            let same = self.by_key.get(&key(bytes)?)?;
+            let same = self.by_key.get(&key(bytes))?;
             same.iter().find(|one| *one.bytes == *bytes)?.number
         };
         let each = window.chunks_exact(block).enumerate();
@@ -168,23 +170,24 @@ fn tags_of(bytes: &[u8], size: usize, blocks: u64) -> Option<Vec<(u64, bool)>> {
     }
 }
 
-/// A number of some of a block's words; `None` for a block with hardly any content.
-fn key(bytes: &[u8]) -> Option<u64> {
-    let words = || bytes.chunks_exact(STRIDE).filter_map(|part| le64(part, 0));
-    let mix =
-        |key: u64, word: u64| (key ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    let key = words().fold(0, mix);
-    // Most blocks have content in these words.
+/// A number of some of a block's words, by which it is sought.
+fn key(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(STRIDE).filter_map(|part| le64(part, 0));
+    words.fold(0, |key, word| (key ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+}
+
+/// True if a block has [`LEAST_WORDS`] different words.
+fn has_content(bytes: &[u8]) -> bool {
     let mut different = Vec::with_capacity(LEAST_WORDS);
     for word in bytes.chunks_exact(8).filter_map(|word| le64(word, 0)) {
         if !different.contains(&word) {
             different.push(word);
         }
         if different.len() == LEAST_WORDS {
-            return Some(key);
+            return true;
         }
     }
-    None
+    false
 }
 
 #[cfg(test)]

@@ -6,11 +6,10 @@
 //!   numbers follow each other are no accident. The group descriptors say where the table of their group lies.
 //! * Descriptors have the checksums of the bitmaps of their group, too.
 //! * An inode of a directory says where its block lies, and the block which inode it belongs to.
-//!
-//! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
-//!
 //! * Without checksums of metadata: a descriptor in the journal has the numbers of the blocks whose copies follow it
 //!   ([`journal`]).
+//!
+//! Parity of an odd number of inodes has a right checksum, too, and a number; its times are in no order.
 //!
 //! The journal has copies of such blocks. Its own blocks begin with a magic number, at the latest after each 510 copies,
 //! so what lies near one of them is in doubt.
