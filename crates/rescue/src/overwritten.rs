@@ -50,16 +50,20 @@ pub fn own_tables(patient: &Patient) -> Ranges {
 }
 
 /// Returns for each member the bytes that a resync overwrote, in order: of raid6 arrays whose superblocks are contradicted
-/// by the blocks of `question`, and whose parity agrees everywhere that it was compared.
+/// by the blocks of `question`, and whose parity agrees everywhere that it was compared. Without a question superblocks are
+/// taken to be contradicted.
 #[must_use]
-pub fn overwritten(members: &[Examined], question: &Question) -> Vec<Ranges> {
+pub fn overwritten(members: &[Examined], question: Option<&Question>) -> Vec<Ranges> {
     let mut found = vec![Ranges::new(); members.len()];
     let patients: Vec<&Patient> = members.iter().map(|one| &one.patient).collect();
     for array in arrays(members) {
         let Ok(opening) = assemble::open(&array.claimants, None) else { continue };
         let superblock = &array.claimants[opening.freshest].superblock;
-        let fit = given(&array, &opening).and_then(|given| fit(question, &given));
-        if superblock.level != Level::Raid6 || !fit.is_some_and(|fit| fit.contradicts()) {
+        let is_contradicted = |question: &Question| {
+            let fit = given(&array, &opening).and_then(|given| fit(question, &given));
+            fit.is_some_and(|fit| fit.contradicts())
+        };
+        if superblock.level != Level::Raid6 || !question.is_none_or(is_contradicted) {
             continue;
         }
         let cells = opening.agreement(&array.claimants, &patients, false);

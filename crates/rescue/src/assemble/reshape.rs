@@ -154,7 +154,7 @@ fn critical(new: &Superblock, old: &Superblock, reshape: Reshape, size: u64) -> 
     let stripe = chunk * data(new) * data(old);
     match (is_safe, reshape.backwards) {
         (true, _) => None,
-        // Nothing bounds how far a reshape in place came.
+        // Nothing bounds how far a reshape in place came: with real mdadm superblocks said 0 when 60 % were moved.
         (false, false) if data(new) == data(old) => Some(at..size),
         (false, true) if data(new) == data(old) => Some(0..at),
         (false, false) => Some(at..at.saturating_add(stripe).min(size)),

@@ -1,14 +1,15 @@
 //! Geometries that superblocks name, where blocks are too few for a vote: `mdadm --create` is mostly given the parameters
 //! of the array before, and the members in another order.
 //!
-//! Each order of the members that explains as many blocks as the best one is tried, and files decide, as in [`super::files`].
+//! Each order of the members that no block contradicts is tried, or, if there are many, each that explains as many blocks as
+//! the best one. Files decide, as in [`super::files`]: the blocks may have been overwritten.
 
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, Hypothesis, Seat};
 use super::build::{Grounds, open};
 use super::evidence::Evidence;
-use super::files::{MOST_LISTED, Open};
+use super::files::{MOST_FILLINGS, MOST_LISTED, Open};
 use super::judge::judge;
 use super::map::Map;
 use super::question::Claim;
@@ -38,10 +39,12 @@ impl Open<'_> {
         }
         fillings.retain_mut(|one| {
             judge(one, all, question);
-            one.contradicted == 0 && one.satisfied > 0 && has_room(one, question, anchor)
+            one.contradicted == 0 && has_room(one, question, anchor)
         });
-        let best = fillings.iter().map(Hypothesis::score).max()?;
-        fillings.retain(|one| one.score() == best);
+        if fillings.len() > MOST_FILLINGS {
+            let best = fillings.iter().map(Hypothesis::score).max()?;
+            fillings.retain(|one| one.score() == best);
+        }
         let (whole, rest): (Vec<Hypothesis>, Vec<Hypothesis>) =
             fillings.into_iter().partition(|one| one.missing() == 0);
         self.decide_among(whole).or_else(|| self.decide_among(rest))

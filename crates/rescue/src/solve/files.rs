@@ -39,7 +39,7 @@ use crate::samples::{HOLE, Witnesses};
 pub type Check<'a> = &'a dyn Fn(&dyn ReadAt) -> Witnesses;
 
 /// Fillings that are tried. The orders of five members are 120.
-const MOST_FILLINGS: usize = 1000;
+pub(super) const MOST_FILLINGS: usize = 1000;
 /// Those that are listed, at most.
 pub(super) const MOST_LISTED: usize = 100_000;
 /// Bytes that all of them read, at most.

@@ -10,7 +10,8 @@
 //!
 //! Invariants
 //! * Few orders are kept, so none is believed because the others are worse: an answer is one only if whole files lie on each
-//!   member that has data, by themselves ([`LEAST_ON_SEAT`]), and none of the others is near.
+//!   member that has data, by themselves ([`LEAST_ON_SEAT`], or one if its superblock names the same role), and none of the
+//!   others is near.
 //! * Where a level has copies or parity, they agree.
 //!
 //! Deliberately absent: far copies of raid10, members with data offsets of their own.
@@ -150,12 +151,25 @@ impl Open<'_> {
         let good = tried.witnesses.good.len();
         let content = Content::new(self.rows);
         let (rows, redundancy) = (agreement(one, self.evidence, &content), one.map.copies() > 1);
+        let is_enough = |count| count >= LEAST_ON_SEAT;
         good >= LEAST_FILES
             && tried.is_sound()
             && suffices(one)
             && rows.differ * 4 <= rows.agree
             && (!redundancy || rows.agree > 0)
-            && self.on_seats(tried, &|_| true).into_iter().all(|count| count >= LEAST_ON_SEAT)
+            && self.on_seats(tried, &|seat| !self.is_named(one, seat)).into_iter().all(is_enough)
+            && self.on_seats(tried, &|_| true).into_iter().all(|count| count > 0)
+    }
+
+    /// True if superblocks name the member's role, too: one whole file is enough to confirm them.
+    fn is_named(&self, one: &Hypothesis, seat: &Seat) -> bool {
+        let role =
+            one.seats.iter().position(|other| other.is_some_and(|it| it.member == seat.member));
+        let names = |claim: &Claim| {
+            claim.pattern.members == one.seats.len()
+                && role.is_some_and(|role| claim.roles.get(role) == Some(&Some(seat.member)))
+        };
+        self.question.claims.iter().any(names)
     }
 
     /// The hypothesis with those members alone of which blocks speak for their roles.

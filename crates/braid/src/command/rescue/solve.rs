@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use braid_level::{Level, layout};
-use braid_rescue::assemble::joined;
+use braid_rescue::assemble::{Ranges, joined};
 use braid_rescue::{
-    ALL, Answer, Case, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows, Source,
-    claims, gather, overwritten, own_tables, samples::witnesses, solve_by_files, stale,
+    ALL, Answer, Case, Claim, Examined, Fixed, Gathered, Hypothesis, Named, QUICK, Reshape, Rows,
+    Source, claims, gather, overwritten, own_tables, samples::witnesses, solve_by_files, stale,
 };
 use braid_service::control::OUTPUT_VERSION;
 use braid_service::failure::Failure;
@@ -22,15 +22,21 @@ const SHOWN: usize = 3;
 
 pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let (case, mut members) = of_case(&arguments.case)?;
+    let fixed = fixed(arguments)?;
     take_out_overwritten(&mut members);
-    let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
-    let mut gathered = gather(&sources, ALL);
-    gathered.question.fixed = fixed(arguments)?;
-    gathered.question.stale = stale(&members);
-    gathered.question.claims = claims(&members);
-    let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
-    let answer = solve_by_files(&gathered.question, &rows, &witnesses);
-    let answer = doubt_one_geometry(answer, &members);
+    let (mut gathered, mut answer) = answer(&members, fixed);
+    // The answer may lie below a resync that no block contradicts.
+    if matches!(answer, Answer::Undecided { .. }) && has_raid6(&members) {
+        let before: Vec<Ranges> = members.iter().map(|one| one.holes.clone()).collect();
+        let gone = overwritten(&members, None);
+        take_out(&mut members, gone);
+        match self::answer(&members, fixed) {
+            (below, Answer::Decided { first, rest, second }) if !is_claimed(&first, &below) => {
+                (gathered, answer) = (below, Answer::Decided { first, rest, second });
+            }
+            _ => members.iter_mut().zip(before).for_each(|(one, holes)| one.holes = holes),
+        }
+    }
     let named = named(&case, &members).map_err(|error| failure(&arguments.case, &error))?;
     let named = before_tables(named, &answer, &gathered);
     let mut doubts = doubts(&answer);
@@ -53,24 +59,48 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     Ok(exit(!is_sure || !doubts.is_empty()))
 }
 
+/// What lies on the members, and the geometry that it tells.
+fn answer(members: &[Examined], fixed: Fixed) -> (Gathered, Answer) {
+    let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
+    let mut gathered = gather(&sources, ALL);
+    gathered.question.fixed = fixed;
+    gathered.question.stale = stale(members);
+    gathered.question.claims = claims(members);
+    let rows = |member: usize, at: u64, length: usize| sources.as_slice().read(member, at, length);
+    let answer = solve_by_files(&gathered.question, &rows, &witnesses);
+    (gathered, doubt_one_geometry(answer, members))
+}
+
+/// True if superblocks name the same members in the same roles: then the array was not created anew over another one.
+fn is_claimed(one: &Hypothesis, gathered: &Gathered) -> bool {
+    let members: Vec<Option<usize>> =
+        one.seats.iter().map(|seat| seat.map(|seat| seat.member)).collect();
+    let is_same = |claim: &Claim| claim.pattern == one.pattern && claim.roles == members;
+    gathered.question.claims.iter().any(is_same)
+}
+
 /// Takes the bytes for unreadable that a partition table overwrote, or the resync of an array that was created anew.
 fn take_out_overwritten(members: &mut [Examined]) {
-    for member in &mut *members {
-        let tables = own_tables(&member.patient);
-        member.holes = joined(member.holes.drain(..).chain(tables).collect());
-    }
-    let is_raid6 = |one: &Examined| {
-        let mut superblocks = one.findings.superblocks.iter();
-        superblocks.any(|found| found.result.as_ref().is_ok_and(|one| one.level == Level::Raid6))
-    };
-    if !members.iter().any(is_raid6) {
+    let tables = members.iter().map(|one| own_tables(&one.patient)).collect();
+    take_out(members, tables);
+    if !has_raid6(members) {
         return;
     }
     let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
-    let gone = overwritten(members, &gather(&sources, QUICK).question);
+    let gone = overwritten(members, Some(&gather(&sources, QUICK).question));
+    take_out(members, gone);
+}
+
+/// Takes these bytes of each member for unreadable.
+fn take_out(members: &mut [Examined], gone: Vec<Ranges>) {
     for (member, gone) in members.iter_mut().zip(gone) {
         member.holes = joined(member.holes.drain(..).chain(gone).collect());
     }
+}
+
+fn has_raid6(members: &[Examined]) -> bool {
+    let mut superblocks = members.iter().flat_map(|one| &one.findings.superblocks);
+    superblocks.any(|found| found.result.as_ref().is_ok_and(|one| one.level == Level::Raid6))
 }
 
 /// Sentences about a decided answer: rows that its geometry does not explain.
