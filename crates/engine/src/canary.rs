@@ -78,6 +78,13 @@ pub enum Canary {
     HoleOfOneMember,
     /// A write that a member failed completes before other shards know that reads must not use the member.
     ShardsNotWaitedFor,
+    /// A flush does not wait for the writes that write-mostly members carry out after their answer.
+    FlushLeavesBehind,
+    /// A write lets its range and its bits go at its answer, though write-mostly members do not have it yet.
+    LateWriteLetGo,
+    /// A write-mostly member is read though it does not have a write yet that was answered. Only a directed test finds this:
+    /// in seeds no member fails in the moments between.
+    LateMemberRead,
     /// A member being filled has a vote in a repair of copies. Only a directed test finds this: no seed draws two
     /// members that return with the same old content while a window waits for its lock.
     FilledVotes,
@@ -121,6 +128,8 @@ impl Canary {
         Canary::MemoryInParts,
         Canary::HoleOfOneMember,
         Canary::ShardsNotWaitedFor,
+        Canary::FlushLeavesBehind,
+        Canary::LateWriteLetGo,
     ];
 
     /// Returns the name in reports: the name in the source.

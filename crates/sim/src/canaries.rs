@@ -67,6 +67,7 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         | Canary::NewChunksForgetBits => {
             matches!(spec.policy, Policy::Resync | Policy::Bitmap)
         }
+        Canary::FlushLeavesBehind | Canary::LateWriteLetGo => spec.write_behind() > 0,
         Canary::FirstCopyBelieved | Canary::MemoryInParts => !spec.has_parity(),
         Canary::UnprovedWritten => spec.has_parity(),
         Canary::FilledWhileDirty => spec.level == Level::Raid10,

@@ -99,6 +99,14 @@ impl Spec {
         (self.policy == Policy::Bitmap).then_some(chunk)
     }
 
+    /// Writes that its last member may have later than the others: of half of the arrays that can.
+    pub(crate) fn write_behind(&self) -> u32 {
+        let has_it = self.level == Level::Raid1
+            && self.policy == Policy::Bitmap
+            && (self.member_size / KIB_4).is_multiple_of(2);
+        if has_it { 3 } else { 0 }
+    }
+
     /// The layout of data and redundancy with `roles` roles: a raid1 may have grown.
     ///
     /// # Panics
@@ -237,7 +245,7 @@ impl Spec {
             host_endian: false,
             chunk_size: self.bitmap_chunk()?,
             daemon_sleep: 5,
-            write_behind: 0,
+            write_behind: self.write_behind(),
             reserved: 0,
             nodes: 0,
             cluster_name: [0; 64],
@@ -257,6 +265,7 @@ impl Spec {
             superblock.roles[role] = Role::Active(role as u16);
         }
         superblock.device_number = role as u32;
+        superblock.write_mostly = self.write_behind() > 0 && role + 1 == self.members;
         if self.version != Version::V0_90 {
             superblock.device_uuid = Uuid([role as u8 + 1; 16]);
         }

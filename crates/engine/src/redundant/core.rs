@@ -30,6 +30,7 @@ use braid_mem::Pool;
 
 use super::agreement::Agreement;
 use super::array_id::ArrayId;
+use super::behind::Behind;
 use super::flush::{Durable, Flushes};
 use super::gate::Gate;
 use super::lane::{Lane, Told};
@@ -79,6 +80,8 @@ pub(super) struct Core {
     pub(super) agreement: Agreement,
     pub(super) publisher: Publisher,
     pub(super) flushes: Flushes,
+    /// The writes that members carry out after the answer.
+    pub(super) behind: Behind,
     /// The shards that read from the members themselves.
     pub(super) readers: Readers,
     pub(super) follower: Option<Rc<dyn Follower>>,

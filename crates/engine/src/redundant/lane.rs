@@ -166,6 +166,12 @@ impl Lane {
         &self.ranges
     }
 
+    /// Returns the number of writes that may be behind: the header of the bitmap has it.
+    #[inline]
+    pub(super) fn most_behind(&self) -> u32 {
+        self.intent.borrow().as_ref().map_or(0, |intent| intent.bitmap().header.write_behind)
+    }
+
     pub(super) fn has_bitmap(&self) -> bool {
         self.intent.borrow().is_some()
     }

@@ -34,6 +34,7 @@
 //! | `stripe/` | rows of a stripe in memory, writes cut into units (pure) |
 //! | `log/` | a log that closes the write hole, as a trait; its two implementations |
 //! | `read`, `write` | the steps around every failed read, and around every change of data |
+//! | `behind` | writes that write-mostly members carry out after the answer |
 //! | `job`, `scrub`, `sync`, `compare`, `pass`, `work`, `throttle` | resync, recovery, scrub: state, choice, execution, rate |
 //! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
 //! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
@@ -51,7 +52,7 @@
 //! at that offset of every member's data ([`layout`]).
 //!
 //! Invariants
-//! * A write completes when every member in sync has it. A member that lacks it is first made faulty by the
+//! * A write completes when every member in sync has it, or will have it before the next flush completes ([`behind`]). A member that lacks it is first made faulty by the
 //!   superblocks of the others ([`core::Core::fence`]).
 //! * Data is written only while the superblocks say "active" and the bits of its chunks are set.
 //! * Copying and recomputing a stripe happen under a lock that keeps writes out ([`ranges`]).
@@ -68,6 +69,7 @@ mod agreement;
 mod array_id;
 mod bad;
 mod balance;
+mod behind;
 mod bitmap;
 mod bits;
 mod compare;
@@ -125,6 +127,7 @@ use crate::{Device, Pending};
 use self::core::{Core, Follower, Notes};
 use agreement::Agreement;
 use array_id::ArrayId;
+use behind::Behind;
 use copies::Copies;
 use flush::Flushes;
 use gate::Gate;
@@ -230,6 +233,7 @@ impl Redundant {
             agreement: Agreement::new(setup.resync),
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
+            behind: Behind::default(),
             readers: Readers::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,

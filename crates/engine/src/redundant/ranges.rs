@@ -91,7 +91,15 @@ impl Ranges {
         locked
     }
 
-    fn is_written(&self, span: SyncSpan) -> bool {
+    /// Waits until no write in flight touches `span`.
+    pub(crate) async fn until_written(&self, span: SyncSpan) {
+        if self.is_written(span) {
+            self.changed.until(|| !self.is_written(span)).await;
+        }
+    }
+
+    /// Returns true if a write in flight touches `span`.
+    pub(crate) fn is_written(&self, span: SyncSpan) -> bool {
         self.under_way.get() > 0
             && self.writes.borrow().iter().flatten().any(|write| write.overlaps(span))
     }

@@ -79,7 +79,11 @@ impl Core {
     fn content(&self) -> Content {
         let layout = self.layout.borrow().clone();
         let may_differ = matches!(layout, Layout::Copies(_)) && !self.agreement.is_clean();
-        let seat = |member: &Member| (!member.has_bad_blocks.get()).then(|| Seat::of(member));
+        // Reads of a member that may lack a write wait for it at home.
+        let is_late = |member: &Member| member.write_mostly && self.lane.most_behind() > 0;
+        let seat = |member: &Member| {
+            (!member.has_bad_blocks.get() && !is_late(member)).then(|| Seat::of(member))
+        };
         let seats = (!may_differ && !self.work.is_timing()).then(|| {
             let slots = self.roster.slots();
             slots.values().map(|slot| slot.readable().and_then(|member| seat(member))).collect()

@@ -165,6 +165,19 @@ impl Guard {
         self.span.covers(span)
     }
 
+    /// Carries out steps 5 and 6 for a write that some members have later ([`super::behind`]): the guard stays with these.
+    pub(super) fn answer(&self) -> impl Future<Output = Finished> + use<> {
+        let core = Rc::clone(&self.core);
+        let required = core.publisher.required();
+        async move {
+            let published = match core.published() {
+                Some(published) => Ok(published),
+                None => core.fence().await,
+            };
+            Finished { result: published.map(|published| published.check(core.id, required)) }
+        }
+    }
+
     /// Carries out steps 5 and 6: `everywhere` if every member has the data, `result` is the result of step 4.
     pub(super) async fn finish(self, everywhere: bool, result: Result<(), Errno>) -> Finished {
         let (core, required, _writer) = self.leave(everywhere);

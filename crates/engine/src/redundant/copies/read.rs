@@ -19,6 +19,7 @@ use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 use super::{Copies, in_sync_bytes};
 use crate::Pending;
 use crate::background::Later;
+use crate::canary::Canary;
 use crate::device::addressed;
 use crate::redundant::balance::{Standing, choose};
 use crate::redundant::core::Core;
@@ -44,6 +45,7 @@ impl Copies {
             careful |= copy.is_none();
             let run = geometry.locate(offset, copy.unwrap_or(0));
             if let Some(member) = slots[run.role].readable() {
+                careful |= is_behind(&inner.core, member, rest);
                 member.head.set(run.offset + run.len.min(rest.len));
             }
             run
@@ -108,6 +110,9 @@ impl Copies {
             let first = candidates.iter().filter(|(member, _)| Some(member.number) == failed);
             let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
             for (member, offset) in candidates {
+                if is_behind(&inner.core, &member, span) {
+                    inner.core.lane.ranges().until_written(in_sync_bytes(span)).await;
+                }
                 let io = Io::read(member.on_device(offset), payload);
                 let completion = member.dev.start(io).await;
                 payload = completion.payload;
@@ -179,6 +184,9 @@ impl Copies {
         let Some(member) = slots[run.role].readable() else {
             return vec![Extent::data(span.len)];
         };
+        if is_behind(core, member, span) {
+            return vec![Extent::data(span.len)];
+        }
         let there = Span::new(member.on_device(run.offset), span.len.min(run.len));
         member.dev.extents(there)
     }
@@ -261,6 +269,15 @@ impl Copies {
         });
         piece.cut_at(edges)
     }
+}
+
+/// Returns true if the member may lack a write of `span` that was answered.
+#[inline]
+fn is_behind(core: &Core, member: &Member, span: ArraySpan) -> bool {
+    member.write_mostly
+        && !core.behind.is_empty()
+        && core.lane.ranges().is_written(in_sync_bytes(span))
+        && !Canary::LateMemberRead.is_planted()
 }
 
 /// Returns the standing of the member of `role`, if it can be read at `place`.

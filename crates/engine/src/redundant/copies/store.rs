@@ -5,23 +5,51 @@ use std::rc::Rc;
 
 use braid_array::plan::plan_span_with;
 use braid_array::{MemberSpan, Plan, Role};
-use braid_block::{Completion, Flags, Io, Op, Payload, Span};
+use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
 
 use super::{Copies, in_sync_bytes};
+use crate::canary::Canary;
 use crate::device::addressed;
+use crate::redundant::behind::Late;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::Inner;
+use crate::redundant::layout::SyncSpan;
 use crate::redundant::roster::Member;
 use crate::redundant::write::{Finished, Guard};
 use crate::{Pending, join_all};
 
-/// Result of a write to every copy.
+/// A write under way on members: their places, and the requests, in the same order.
+type Started = (Vec<(Rc<Member>, MemberSpan)>, Vec<Pending>);
+
+/// Result of a write to members.
 struct Stored {
-    completion: Completion,
-    /// True if all members have the data.
+    result: Result<(), Errno>,
+    /// True if all of them have the data.
     everywhere: bool,
     /// The places on the members that have the data.
     places: Vec<(Rc<Member>, MemberSpan)>,
+}
+
+/// The part of a write that write-mostly members carry out.
+struct Rest {
+    late: Late,
+    started: Started,
+    what: (Op, SyncSpan),
+    payload: Payload,
+}
+
+impl Rest {
+    /// Waits for the members, and ends the write: `before` is its result on the others, if that was not good.
+    async fn finish(mut self, guard: Guard, before: Option<Stored>) -> Finished {
+        let core = Rc::clone(self.late.core());
+        let stored = see_stored(&core, self.what, self.started, &mut self.payload).await;
+        // A flush may go on: the members have it, or are out.
+        drop(self.late);
+        core.are_good_again(&stored.places).await;
+        let (everywhere, result) =
+            before.map_or((true, Ok(())), |one| (one.everywhere, one.result));
+        guard.finish(everywhere && stored.everywhere, result.and(stored.result)).await
+    }
 }
 
 impl Copies {
@@ -98,61 +126,56 @@ impl Copies {
         self.store_guarded(core, guard, io).await
     }
 
-    /// Carries out step 4 of a write and the steps after it.
-    async fn store_guarded(&self, core: &Rc<Core>, guard: Guard, io: Io) -> (Finished, Payload) {
-        let Stored { completion, everywhere, places } = self.store_on_all(core, &guard, io).await;
-        core.are_good_again(&places).await;
-        (guard.finish(everywhere, completion.result).await, completion.payload)
-    }
-
-    async fn store_on_all(&self, core: &Rc<Core>, guard: &Guard, mut io: Io) -> Stored {
-        let span = in_sync_bytes(addressed(io.span));
+    /// Carries out step 4 of a write and the steps after it. Write-mostly members may have it after the answer.
+    async fn store_guarded(
+        &self,
+        core: &Rc<Core>,
+        guard: Guard,
+        mut io: Io,
+    ) -> (Finished, Payload) {
+        let (op, span) = (io.op, in_sync_bytes(addressed(io.span)));
         assert!(guard.covers(span), "a write of a span that is not guarded");
-        let (places, started) = self.start_copies(core, &mut io);
-        let completions = join_all(started).await;
-        let failed = failures(places.iter().map(|(one, _)| Rc::clone(one)).collect(), &completions);
-        drop(completions);
-        match failed.is_empty() {
-            true => io.payload.reclaim(),
-            false => io.payload.detach(),
-        }
-        let result = match &failed[..] {
-            [] => Ok(()),
-            // A discard is a hint: a member that refuses it keeps its contents.
-            [(_, errno), ..] if io.op == Op::Discard => Err(*errno),
-            _ if core.take_out_failed(&failed, "a write") => Ok(()),
-            [(_, errno), ..] => {
-                core.note(format!(
-                    "a write of {span} failed on the last members: they may not agree"
-                ));
-                core.agreement.differ_from(span.offset);
-                core.reopen();
-                core.work.tell();
-                Err(*errno)
+        let late = Late::begin(core, &io);
+        let is_late = |member: &Member| late.is_some() && member.write_mostly;
+        let prompt = self.start_copies(core, &mut io, &|member| !is_late(member));
+        let behind = late.map(|(late, mut copy)| {
+            let started = self.start_copies(core, &mut copy, &|member| member.write_mostly);
+            Rest { late, started, what: (op, span), payload: copy.payload }
+        });
+        let stored = see_stored(core, (op, span), prompt, &mut io.payload).await;
+        let finished = match behind {
+            None => {
+                core.are_good_again(&stored.places).await;
+                guard.finish(stored.everywhere, stored.result).await
+            }
+            // Fewer members have it than were to have it at the answer.
+            Some(rest) if !stored.everywhere => rest.finish(guard, Some(stored)).await,
+            Some(rest) if Canary::LateWriteLetGo.is_planted() => {
+                core.background.spawn(async move {
+                    let Rest { late, started, .. } = rest;
+                    drop((join_all(started.1).await, late));
+                });
+                guard.finish(true, Ok(())).await
+            }
+            Some(rest) => {
+                let answer = guard.answer();
+                // From now on it does not depend on the request, which may wait for a flush, which waits for it.
+                core.background.spawn(async move {
+                    let _answered = rest.finish(guard, None).await;
+                });
+                answer.await
             }
         };
-        // Discarded bytes may be anything, on each copy.
-        let everywhere = failed.is_empty() || io.op == Op::Discard;
-        let has_it = |(member, _): &(Rc<Member>, MemberSpan)| {
-            member.has_bad_blocks.get()
-                && io.op != Op::Discard
-                && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, member))
-        };
-        let places = places.into_iter().filter(has_it).collect();
-        Stored { completion: io.complete(result), everywhere, places }
+        (finished, io.payload)
     }
 
-    /// Starts one I/O for each stretch on each written member.
-    fn start_copies(
-        &self,
-        core: &Core,
-        io: &mut Io,
-    ) -> (Vec<(Rc<Member>, MemberSpan)>, Vec<Pending>) {
+    /// Starts one I/O for each stretch on each written member that `is_one` of them.
+    fn start_copies(&self, core: &Core, io: &mut Io, is_one: &dyn Fn(&Member) -> bool) -> Started {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
         let (mut places, mut started) = (Vec::new(), Vec::new());
         let mut start = |role: Role, span: MemberSpan, payload: &mut Payload| {
-            for member in slots[role].written() {
+            for member in slots[role].written().filter(|member| is_one(member)) {
                 let at = member.span_on_device(span);
                 let payload = payload.share();
                 started.push(member.dev.start(Io {
@@ -187,4 +210,42 @@ impl Copies {
         }
         (places, started)
     }
+}
+
+/// Waits for a write of `payload`, takes out the members that failed, and makes the payload the caller's again.
+async fn see_stored(
+    core: &Rc<Core>,
+    (op, span): (Op, SyncSpan),
+    (places, started): Started,
+    payload: &mut Payload,
+) -> Stored {
+    let completions = join_all(started).await;
+    let failed = failures(places.iter().map(|(one, _)| Rc::clone(one)).collect(), &completions);
+    drop(completions);
+    match failed.is_empty() {
+        true => payload.reclaim(),
+        false => payload.detach(),
+    }
+    let result = match &failed[..] {
+        [] => Ok(()),
+        // A discard is a hint: a member that refuses it keeps its contents.
+        [(_, errno), ..] if op == Op::Discard => Err(*errno),
+        _ if core.take_out_failed(&failed, "a write") => Ok(()),
+        [(_, errno), ..] => {
+            core.note(format!("a write of {span} failed on the last members: they may not agree"));
+            core.agreement.differ_from(span.offset);
+            core.reopen();
+            core.work.tell();
+            Err(*errno)
+        }
+    };
+    // Discarded bytes may be anything, on each copy.
+    let everywhere = failed.is_empty() || op == Op::Discard;
+    let has_it = |(member, _): &(Rc<Member>, MemberSpan)| {
+        member.has_bad_blocks.get()
+            && op != Op::Discard
+            && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, member))
+    };
+    let places = places.into_iter().filter(has_it).collect();
+    Stored { result, everywhere, places }
 }

@@ -62,6 +62,8 @@ impl Core {
     }
 
     async fn flush_once(self: &Rc<Self>, number: u64) -> Result<Flushed, Errno> {
+        // They were answered, and the proof is about all that were.
+        self.behind.until_caught_up().await;
         let mut members = self.roster.written();
         let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
         if Canary::InSyncBeforeFlush.is_planted() {
@@ -98,7 +100,8 @@ impl Core {
     /// # Panics
     /// If a member that promised to answer within the call does not.
     pub(in crate::redundant) fn settle_now(&self) -> Option<Durable> {
-        let _published = self.published().filter(|_| self.lane.is_immediate())?;
+        let _published =
+            self.published().filter(|_| self.lane.is_immediate() && self.behind.is_empty())?;
         let running = self.flushes.start_now()?;
         let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
         let mut failed = Vec::new();

@@ -8,8 +8,10 @@
 //! * `reads`: reads that fail, and the choice of the member to read.
 //! * `speed`: the rate of passes, and their effect on clients.
 //! * `majority`: copies that differ, and their treatment by a scrub.
+//! * `behind`: members that carry writes out after their answers.
 //! * `memory`: members that answer in the call, for which writes take a shorter way.
 
+mod behind;
 mod cancel;
 mod conformance;
 mod crash;
