@@ -63,6 +63,7 @@ impl Raid1Plan {
             data_offset: Some(DATA_OFFSET),
             bitmap,
             consistency: None,
+            write_behind: 0,
             assume_clean: true,
             array_uuid: Uuid([0xb1; 16]),
             name: "bench".to_owned(),

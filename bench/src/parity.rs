@@ -88,6 +88,7 @@ impl ParityPlan {
                 Kind::Raid5Ppl => Consistency::Ppl,
                 _ => Consistency::Resync,
             }),
+            write_behind: 0,
             assume_clean: true,
             array_uuid: Uuid([0xb5; 16]),
             name: "bench".to_owned(),

@@ -93,7 +93,8 @@ fn orders(scratch: &Scratch) -> Vec<Order> {
         latency_us_p99: None,
         array: None,
     };
-    let bitmap = |none, chunk_bytes| Order::Bitmap { none, chunk_bytes, array: None };
+    let bitmap =
+        |none, chunk_bytes| Order::Bitmap { none, chunk_bytes, write_behind: None, array: None };
     let mode = |mode: &str, parameters: &str| CacheOrder::Mode {
         mode: mode.to_owned(),
         parameters: parameters.to_owned(),

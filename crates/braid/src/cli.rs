@@ -325,6 +325,10 @@ pub(crate) struct GrowBy {
     /// Add or remove a write-intent bitmap, or change its chunk size to SIZE
     #[arg(long, short, value_name = "none|internal|SIZE", value_parser = metadata::parse_bitmap)]
     pub(crate) bitmap: Option<metadata::BitmapArg>,
+    /// Let write-mostly members of a raid1 with a bitmap carry out up to WRITES writes after the
+    /// answer, until a flush; 0 for none
+    #[arg(long, value_name = "WRITES")]
+    pub(crate) write_behind: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -50,6 +50,12 @@ figures! {
         pub bitmap_chunks: Option<u64>,
         /// Chunks of the write-intent bitmap that are set: they may differ after a crash.
         pub bitmap_chunks_set: Option<u64> = Gauge "braid_array_bitmap_chunks_set",
+        /// Writes that write-mostly members may have later than others, until a flush; 0 for none.
+        #[serde(default)]
+        pub write_behind: u32,
+        /// Writes that write-mostly members do not have yet.
+        #[serde(default)]
+        pub writes_behind: Option<u64> = Gauge "braid_array_writes_behind",
         /// The pass that runs.
         pub job: Option<JobStatus>,
         /// Its jobs that wait or run, and the last ones that ended, the oldest first.

@@ -107,6 +107,9 @@ pub enum Order {
         none: bool,
         /// Bytes that a bit stands for; nothing for what suits the members.
         chunk_bytes: Option<u64>,
+        /// Writes that write-mostly members may have later than others; nothing for as many as before.
+        #[serde(default)]
+        write_behind: Option<u32>,
         array: Option<String>,
     },
     /// For the volume as a whole.
@@ -224,10 +227,11 @@ impl Order {
                 let size = bytes.map_or("max".to_owned(), |bytes| bytes.to_string());
                 on(&["grow"], array).option("size", Some(size))
             }
-            Order::Bitmap { none, chunk_bytes, array } => {
+            Order::Bitmap { none, chunk_bytes, write_behind, array } => {
                 let chunk = chunk_bytes.map_or("internal".to_owned(), |chunk| chunk.to_string());
                 let bitmap = if *none { "none".to_owned() } else { chunk };
-                on(&["grow"], array).option("bitmap", Some(bitmap))
+                let line = on(&["grow"], array).option("bitmap", Some(bitmap));
+                line.option("write-behind", write_behind.as_ref())
             }
             Order::Whole(order) => order.command(volume),
             Order::Cache(order) => order.command(volume),

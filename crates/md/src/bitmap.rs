@@ -45,8 +45,8 @@ const LITTLE_ENDIAN: u32 = 4;
 const HOST_ENDIAN: u32 = 3;
 const CLUSTERED: u32 = 5;
 const LOCKLESS: u32 = 6;
-/// The most writes behind: what md's counters can hold.
-const MOST_WRITE_BEHIND: u32 = 16_383;
+/// Writes that may be behind, at most: what md's counters can hold.
+pub const MOST_WRITE_BEHIND: u32 = 16_383;
 
 const STATE_STALE: u32 = 1 << 1;
 const STATE_WRITE_ERROR: u32 = 1 << 2;

@@ -52,6 +52,7 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
         data_offset: None,
         bitmap: BitmapChoice::None,
         consistency: Some(Consistency::Resync),
+        write_behind: 0,
         assume_clean: true,
         array_uuid: Uuid([7; 16]),
         name: "v".to_owned(),

@@ -37,6 +37,7 @@ fn request(level: Level, version: Version, sizes: &[u64]) -> Request {
         data_offset: None,
         bitmap: BitmapChoice::Default,
         consistency: None,
+        write_behind: 0,
         assume_clean: false,
         array_uuid: Uuid([7; 16]),
         name: "v".to_owned(),

@@ -27,6 +27,7 @@ fn request(golden: &Golden) -> Option<Request> {
         data_offset: None,
         bitmap: BitmapChoice::None,
         consistency: Some(Consistency::Resync),
+        write_behind: 0,
         assume_clean: false,
         array_uuid: golden.uuid.parse().expect("a UUID"),
         name: "v".to_owned(),

@@ -119,6 +119,12 @@ fn doubt(life: &Life, content: &Content, fit: Option<(&Fit, &Anchor)>) -> Option
     {
         return Some(Doubt::Contradicted { roles });
     }
+    // An offset that is off by as much looks the same.
+    if let Some(start) = fit.and_then(|(fit, _)| fit.start).filter(|start| *start > 0)
+        && content.formats.is_empty()
+    {
+        return Some(Doubt::NoTable { start });
+    }
     if fit.is_some_and(|(fit, _)| fit.is_proved) {
         return None;
     }
@@ -204,8 +210,16 @@ mod tests {
             doubt(&larger, &content(&[], None), Some((&fit(None, 0, &roles), &ANCHOR))),
             None
         );
-        // The start is overwritten.
+        // The start is overwritten, or a table is lost.
         assert_eq!(judge(&content(&[], None), &fit(Some(0), 4, &[])), None);
+        let at = 63 * 512;
+        let larger = Life { size: 4 << 30, ..LIFE };
+        let partition = fit(Some(at), 4, &[]);
+        assert_eq!(
+            doubt(&larger, &content(&[], None), Some((&partition, &ANCHOR))),
+            Some(Doubt::NoTable { start: at })
+        );
+        assert_eq!(doubt(&larger, &content(&["table"], None), Some((&partition, &ANCHOR))), None);
     }
 
     #[test]

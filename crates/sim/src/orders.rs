@@ -66,7 +66,7 @@ impl Stage {
             }
             What::Bitmap { chunk } => {
                 self.tell("operator", || format!("a bitmap with chunks of {chunk} bytes"));
-                said(self.array.add_bitmap(Some(chunk)).await.map(drop))
+                said(self.array.add_bitmap(Some(chunk), None).await.map(drop))
             }
             What::NoBitmap => {
                 self.tell("operator", || "no bitmap".to_owned());

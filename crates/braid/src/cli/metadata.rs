@@ -99,6 +99,10 @@ pub(crate) struct Create {
     /// Avoid reads of this member of a raid1 (repeat the member's path; may be given several times)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) write_mostly: Vec<PathBuf>,
+    /// Let write-mostly members of a raid1 carry out up to WRITES writes after the answer, until a
+    /// flush; needs a bitmap [default when given: 256]
+    #[arg(long, value_name = "WRITES", num_args = 0..=1, require_equals = true, default_missing_value = "256")]
+    pub(crate) write_behind: Option<u32>,
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub(crate) plan: bool,

@@ -125,6 +125,7 @@ fn request(create: &Create, examined: &[Examined]) -> Result<Request, Failure> {
             ConsistencyArg::Ppl => Consistency::Ppl,
             ConsistencyArg::Log => Consistency::Log,
         }),
+        write_behind: create.write_behind.unwrap_or(0),
         assume_clean: create.assume_clean,
         array_uuid: match create.uuid {
             Some(uuid) => uuid,

@@ -275,13 +275,15 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
         };
         give(&grow.name, &Order::MemberSize { bytes, array: array_of(&grow.which) }, grow.how)?;
     }
-    if let Some(bitmap) = grow.by.bitmap {
-        let (none, chunk_bytes) = match bitmap {
-            BitmapArg::None => (true, None),
-            BitmapArg::Internal => (false, None),
-            BitmapArg::Chunk(chunk) => (false, Some(chunk.bytes())),
+    let write_behind = grow.by.write_behind;
+    if grow.by.bitmap.is_some() || write_behind.is_some() {
+        let (none, chunk_bytes) = match grow.by.bitmap {
+            Some(BitmapArg::None) => (true, None),
+            Some(BitmapArg::Internal) | None => (false, None),
+            Some(BitmapArg::Chunk(chunk)) => (false, Some(chunk.bytes())),
         };
-        let order = Order::Bitmap { none, chunk_bytes, array: array_of(&grow.which) };
+        let array = array_of(&grow.which);
+        let order = Order::Bitmap { none, chunk_bytes, write_behind, array };
         give(&grow.name, &order, grow.how)?;
     }
     Ok(())

@@ -57,7 +57,8 @@ impl Late {
     pub(crate) fn begin(core: &Rc<Core>, io: &Io) -> Option<(Late, Io)> {
         let most = core.lane.most_behind();
         let is_one = matches!(io.op, Op::Write | Op::WriteZeroes) && !io.flags.contains(Flags::FUA);
-        if most == 0 || !is_one || !core.has_late_members() {
+        // A shard that has not heard of write-behind may read from a late member.
+        if most == 0 || !is_one || !core.has_late_members() || !core.readers.have_seen() {
             return None;
         }
         let (behind, pool) = (&core.behind, core.work.pool());

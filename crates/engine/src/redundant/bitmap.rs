@@ -21,7 +21,7 @@
 
 use std::rc::Rc;
 
-use braid_md::bitmap::{Bitmap, BitmapHeader};
+use braid_md::bitmap::{Bitmap, BitmapHeader, MOST_WRITE_BEHIND};
 use braid_md::create::{BitmapPlace, NoPlace, bitmap_place};
 use braid_md::{Superblock, Uuid};
 
@@ -32,7 +32,7 @@ use super::flush::Durable;
 use super::intent::StartingBitmap;
 use super::keeping::Inner;
 use super::lane::Told;
-use super::layout::SyncSpan;
+use super::layout::{Layout, SyncSpan};
 use super::publish::Published;
 use super::ranges::Locked;
 use crate::canary::Canary;
@@ -40,15 +40,29 @@ use crate::canary::Canary;
 /// Seconds after which bits are cleared: md's default.
 const DAEMON_SLEEP: u32 = 5;
 
+/// The parameters of a write-intent bitmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BitmapKind {
+    /// Bytes for which a bit stands.
+    pub chunk_size: u64,
+    /// Writes that write-mostly members may have later than others.
+    pub write_behind: u32,
+}
+
 impl Redundant {
     /// Gives the array a write-intent bitmap with chunks of so many bytes (a power of two from 4096 on), or of
-    /// 64 MiB, or larger if there is not enough room. An existing bitmap is rechunked. Returns the chunk size.
+    /// 64 MiB, or larger if there is not enough room; with `behind`, write-mostly members may have so many writes later
+    /// than others ([`super::behind`]). An existing bitmap keeps what is not given. Returns what the array has.
     ///
     /// # Errors
     /// The volume is read-only; an array without superblocks, or with a log; no room on a member;
-    /// members are being filled or compared.
-    pub async fn add_bitmap(&self, chunk: Option<u64>) -> Result<u64, ControlError> {
-        if let Some(has) = self.check_add_bitmap(chunk)? {
+    /// members are being filled or compared; write-behind of a level that is not raid1, or of more writes than md has.
+    pub async fn add_bitmap(
+        &self,
+        chunk: Option<u64>,
+        behind: Option<u32>,
+    ) -> Result<BitmapKind, ControlError> {
+        if let Some(has) = self.check_add_bitmap(chunk, behind)? {
             return Ok(has);
         }
         let core = self.left_behind().await?;
@@ -60,30 +74,45 @@ impl Redundant {
                 core.sweep_bits().await.map_err(|_| ControlError::Stopped)?;
             }
         }
-        let place = core.place_for_bitmap(chunk)?;
         let old = core.lane.bitmap().map(|bitmap| bitmap.clone());
+        let place =
+            core.place_for_bitmap(chunk.or(old.as_ref().map(|old| old.header.chunk_size)))?;
         if old.is_some() {
             core.leave_bitmap().await?;
         }
-        core.take_up_bitmap(place, old.as_ref()).await?;
+        let behind = behind.or(old.as_ref().map(|old| old.header.write_behind)).unwrap_or(0);
+        let kind = BitmapKind { chunk_size: place.chunk, write_behind: behind };
+        core.take_up_bitmap(place, behind, old.as_ref()).await?;
         drop(locked);
         core.note(format!("a write-intent bitmap, a bit for {} bytes", place.chunk));
         core.work.tell();
-        Ok(place.chunk)
+        Ok(kind)
     }
 
-    /// Checks [`Redundant::add_bitmap`]. Returns the chunk size if the array has such a bitmap already.
+    /// Checks [`Redundant::add_bitmap`]. Returns what the array has if that is asked for.
     ///
     /// # Errors
     /// Those of the order.
-    pub fn check_add_bitmap(&self, chunk: Option<u64>) -> Result<Option<u64>, ControlError> {
+    pub fn check_add_bitmap(
+        &self,
+        chunk: Option<u64>,
+        behind: Option<u32>,
+    ) -> Result<Option<BitmapKind>, ControlError> {
         let core = self.writable()?;
-        let has = core.lane.bitmap().map(|bitmap| bitmap.header.chunk_size);
-        if let Some(has) = has.filter(|has| chunk.is_none_or(|chunk| chunk == *has)) {
+        core.check_behind(behind.unwrap_or(0))?;
+        let has = core.lane.bitmap().map(|bitmap| BitmapKind {
+            chunk_size: bitmap.header.chunk_size,
+            write_behind: bitmap.header.write_behind,
+        });
+        let is_asked_for = |has: &BitmapKind| {
+            chunk.is_none_or(|chunk| chunk == has.chunk_size)
+                && behind.is_none_or(|behind| behind == has.write_behind)
+        };
+        if let Some(has) = has.filter(is_asked_for) {
             return Ok(Some(has));
         }
         self.inner.check_suits_bitmap()?;
-        core.place_for_bitmap(chunk).map(|_| None)
+        core.place_for_bitmap(chunk.or(has.map(|has| has.chunk_size))).map(|_| None)
     }
 
     /// Removes the array's write-intent bitmap. Returns true if there was one.
@@ -161,6 +190,20 @@ impl Inner {
 }
 
 impl Core {
+    fn check_behind(&self, most: u32) -> Result<(), ControlError> {
+        let why = match &*self.layout.borrow() {
+            _ if most == 0 => return Ok(()),
+            Layout::Copies(geometry) if geometry.copies() == geometry.members() => {
+                if most <= MOST_WRITE_BEHIND {
+                    return Ok(());
+                }
+                format!("write-behind of {most} writes: md has {MOST_WRITE_BEHIND} at most")
+            }
+            _ => "write-behind means something to raid1 only".to_owned(),
+        };
+        Err(ControlError::Unsuitable(why))
+    }
+
     /// Returns the place of the bitmap on all members whose superblocks are kept up to date.
     fn place_for_bitmap(&self, chunk: Option<u64>) -> Result<BitmapPlace, ControlError> {
         let members = self.roster.members();
@@ -189,6 +232,7 @@ impl Core {
     async fn take_up_bitmap(
         self: &Rc<Self>,
         place: BitmapPlace,
+        behind: u32,
         old: Option<&Bitmap>,
     ) -> Result<(), ControlError> {
         if Canary::BitmapNamedBeforeWritten.is_planted() {
@@ -199,9 +243,10 @@ impl Core {
         let begun = self.flushes.begun();
         let durable = self.settle().await.map_err(|_| ControlError::Stopped)?;
         durable.check(self.id, begun);
-        let bitmap = self.new_bitmap(place, old, &durable)?;
+        let bitmap = self.new_bitmap(place, behind, old, &durable)?;
         let start = StartingBitmap { bitmap, is_on_members: false };
         self.lane.tell(Told::Bitmap(Some(Box::new(start))));
+        self.reopen();
         self.publish_bitmap(Some(place.offset)).await?;
         Ok(())
     }
@@ -230,6 +275,7 @@ impl Core {
     fn new_bitmap(
         &self,
         place: BitmapPlace,
+        write_behind: u32,
         old: Option<&Bitmap>,
         _: &Durable,
     ) -> Result<Bitmap, ControlError> {
@@ -248,7 +294,7 @@ impl Core {
             host_endian: false,
             chunk_size: place.chunk,
             daemon_sleep: old.map_or(DAEMON_SLEEP, |old| old.header.daemon_sleep),
-            write_behind: old.map_or(0, |old| old.header.write_behind),
+            write_behind,
             reserved: 0,
             nodes: 0,
             cluster_name: [0; 64],

@@ -140,6 +140,7 @@ use roster::Roster;
 use shards::Readers;
 use work::Work;
 
+pub use bitmap::BitmapKind;
 pub use control::{BY_ORDER, ControlError};
 pub use found::{Mismatch, MismatchMember};
 pub use history::{JobRecord, JobState};

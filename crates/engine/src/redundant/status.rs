@@ -52,6 +52,10 @@ pub struct BitmapStatus {
     pub chunks: u64,
     /// Number of set bits.
     pub set: u64,
+    /// Writes that write-mostly members may have later than others.
+    pub write_behind: u32,
+    /// Writes that they do not have now.
+    pub behind: usize,
 }
 
 /// The present state of an array.
@@ -127,6 +131,8 @@ impl Redundant {
             chunk_size: bitmap.header.chunk_size,
             chunks: bitmap.chunk_count(),
             set: bitmap.count_set(),
+            write_behind: bitmap.header.write_behind,
+            behind: core.behind.count(),
         });
         let log = keeping.log();
         let without_log = if bitmap.is_some() { Consistency::Bitmap } else { Consistency::Resync };

@@ -66,6 +66,12 @@ pub enum CreateError {
     Name { name: String, len: usize },
     #[error("{label} is write-mostly, which means something to raid1 only, not to {level}")]
     WriteMostly { label: String, level: Level },
+    #[error("write-behind means something to raid1 only, not to {level}")]
+    WriteBehindLevel { level: Level },
+    #[error("write-behind needs a write-intent bitmap, which says what a member lacks")]
+    WriteBehindWithoutBitmap,
+    #[error("write-behind of {given} writes: md has {most} at most")]
+    WriteBehind { given: u32, most: u32 },
     #[error("metadata 0.90 has no {what}")]
     NotInOld { what: &'static str },
     #[error("the array has no identifier: its UUID is all zeroes")]

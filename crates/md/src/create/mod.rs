@@ -37,6 +37,7 @@ pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 use braid_level::size::{array_size, redundant_size, round_down, suffice};
 use braid_level::{Raid10Layout, layout};
 
+use crate::bitmap::MOST_WRITE_BEHIND;
 use crate::{Level, Resync, Superblock, Version};
 use place::SUPERBLOCK;
 use policy::{Policy, data_offset_and_log, policies};
@@ -88,6 +89,8 @@ pub struct NewBitmap {
     pub offset: i64,
     /// Length in bytes, header included.
     pub size: u64,
+    /// Writes that write-mostly members may have later than others.
+    pub write_behind: u32,
     /// True if every bit is set, because everything is to be resynced.
     pub all_set: bool,
 }
@@ -372,8 +375,18 @@ fn bitmap(
     sync_size: u64,
 ) -> Result<Option<NewBitmap>, CreateError> {
     let level = request.level;
+    let write_behind = request.write_behind;
+    if write_behind > 0 && level != Level::Raid1 {
+        return Err(CreateError::WriteBehindLevel { level });
+    }
+    if write_behind > MOST_WRITE_BEHIND {
+        return Err(CreateError::WriteBehind { given: write_behind, most: MOST_WRITE_BEHIND });
+    }
     if !policy.has_bitmap(shape.component_size) {
-        return Ok(None);
+        return match write_behind {
+            0 => Ok(None),
+            _ => Err(CreateError::WriteBehindWithoutBitmap),
+        };
     }
     let given = match request.bitmap {
         BitmapChoice::Internal { chunk } => chunk,
@@ -393,7 +406,7 @@ fn bitmap(
         })?;
     let (offset, size) = place::bitmap_place(request.version, sync_size, chunk);
     let all_set = resync(request) != Resync::Clean;
-    Ok(Some(NewBitmap { chunk, sync_size, offset, size, all_set }))
+    Ok(Some(NewBitmap { chunk, sync_size, offset, size, write_behind, all_set }))
 }
 
 /// Returns the resync that makes copies or parity. If parity cannot be trusted *and* a member is missing

@@ -27,6 +27,8 @@ pub struct Request {
     /// The protection after a crash; `None` for a log if the level has parity and the metadata room for one,
     /// else a bitmap on large arrays, else a resync.
     pub consistency: Option<Consistency>,
+    /// Writes that write-mostly members of a raid1 may have later than others; 0 for none. Needs a bitmap.
+    pub write_behind: u32,
     /// True if the copies agree already.
     pub assume_clean: bool,
     /// The array's identifier, not nil.

@@ -153,7 +153,7 @@ impl NewBitmap {
             host_endian: false,
             chunk_size: self.chunk,
             daemon_sleep: 5,
-            write_behind: 0,
+            write_behind: self.write_behind,
             reserved: 0,
             nodes: 0,
             cluster_name: [0; 64],

@@ -59,6 +59,11 @@ pub enum Doubt {
         /// Bytes of the array.
         ranges: Ranges,
     },
+    /// A file system begins where a partition may, and there is no table of partitions.
+    NoTable {
+        /// The byte of the array at which it begins.
+        start: u64,
+    },
     /// The array has a write journal, which may have newer data than the members.
     Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.
@@ -74,7 +79,7 @@ impl Doubt {
     /// True if the geometry may be another one, so that no byte is sure: [`crate::solve()`] finds it.
     #[must_use]
     pub fn is_of_geometry(&self) -> bool {
-        matches!(self, Doubt::Contradicted { .. } | Doubt::Recreated { .. })
+        matches!(self, Doubt::Contradicted { .. } | Doubt::Recreated { .. } | Doubt::NoTable { .. })
     }
 
     /// The bytes of the array that are in doubt; `None` if nothing says which.

@@ -125,6 +125,11 @@ fn status_of(answer: Answer, md: Option<&MdArray>) -> ArrayStatus {
         bitmap_chunk_bytes: status.bitmap.map(|bitmap| bitmap.chunk_size),
         bitmap_chunks: status.bitmap.map(|bitmap| bitmap.chunks),
         bitmap_chunks_set: status.bitmap.map(|bitmap| bitmap.set),
+        write_behind: status.bitmap.map_or(0, |bitmap| bitmap.write_behind),
+        writes_behind: status
+            .bitmap
+            .filter(|bitmap| bitmap.write_behind > 0)
+            .map(|bitmap| bitmap.behind as u64),
         job: status.job.as_ref().map(job_of),
         jobs: status.jobs.into_iter().map(record_of).collect(),
         requested: status.requested.map(|kind| kind.to_string()),

@@ -14,7 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_engine::redundant::{ControlError, JobKind, Redundant, Retested, Speed, Status};
+use braid_engine::redundant::{
+    BitmapKind, ControlError, JobKind, Redundant, Retested, Speed, Status,
+};
 use braid_shell::shown;
 use braid_stack::ByteSize;
 
@@ -102,11 +104,11 @@ impl Orders<'_> {
             ),
             Order::MemberSize { bytes, array } => set_member_size(remote, bytes, array),
             Order::Bitmap { none: true, array, .. } => remove_bitmap(remote, array),
-            Order::Bitmap { chunk_bytes, array, .. } => on_one(
+            Order::Bitmap { chunk_bytes: chunk, write_behind: behind, array, .. } => on_one(
                 remote,
                 Which::Named(array),
-                move |engine| Ok(engine.check_add_bitmap(chunk_bytes)?.map(bitmap_in_words)),
-                move |engine| async move { engine.add_bitmap(chunk_bytes).await.map(bitmap_in_words) },
+                move |engine| Ok(engine.check_add_bitmap(chunk, behind)?.map(bitmap_in_words)),
+                move |engine| async move { engine.add_bitmap(chunk, behind).await.map(bitmap_in_words) },
             ),
         }
     }
@@ -300,8 +302,13 @@ fn retested_in_words(done: &Retested) -> String {
     text
 }
 
-fn bitmap_in_words(chunk_bytes: u64) -> String {
-    format!("the array has a write-intent bitmap with a bit for each {:#}", ByteSize(chunk_bytes))
+fn bitmap_in_words(kind: BitmapKind) -> String {
+    let chunk = ByteSize(kind.chunk_size);
+    let text = format!("the array has a write-intent bitmap with a bit for each {chunk:#}");
+    match kind.write_behind {
+        0 => text,
+        most => format!("{text}; up to {most} writes are behind on write-mostly members"),
+    }
 }
 
 fn speed_in_words(speed: Speed) -> String {

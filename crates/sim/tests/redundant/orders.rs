@@ -48,7 +48,8 @@ fn a_bitmap_comes_changes_and_goes_under_load() {
                     }
                     _ => {
                         let chunk = [4 << 10, 8 << 10, 64 << 10][dice.index(3)];
-                        assert_eq!(array.add_bitmap(Some(chunk)).await, Ok(chunk));
+                        let kind = array.add_bitmap(Some(chunk), None).await.unwrap();
+                        assert_eq!(kind.chunk_size, chunk);
                         Some(chunk)
                     }
                 };
@@ -93,7 +94,7 @@ fn a_member_comes_back_by_the_chunks_that_a_bitmap_has_by_then() {
                 let first = offset / coarse * coarse;
                 bytes.extend((first..first + coarse).step_by(4096));
             }
-            assert_eq!(array.add_bitmap(Some(new)).await, Ok(new));
+            assert_eq!(array.add_bitmap(Some(new), None).await.unwrap().chunk_size, new);
             array.remove("disk1").await.unwrap();
             let member = World::comes_back(&handle, &disks, 1, &mut dice);
             array.add(member).await.unwrap();
@@ -116,7 +117,7 @@ fn a_bitmap_that_cannot_be_is_refused() {
     let refused = |shape: Shape, chunk: Option<u64>, why: &str| {
         let world = World::new(1, shape);
         let array = world.array.clone();
-        let result = world.run(async move { array.add_bitmap(chunk).await });
+        let result = world.run(async move { array.add_bitmap(chunk, None).await });
         let error = result.expect_err(why).to_string();
         assert!(error.contains(why), "{error}");
         assert!(world.array.status().bitmap.is_none() || shape.bitmap.is_some());
@@ -157,7 +158,7 @@ fn a_resync_that_is_held_goes_on_where_it_stopped() {
             assert!(held.job.is_none(), "{held:#?}");
             let Resync::From(frontier) = held.resync else { panic!("{held:#?}") };
             assert!(frontier > 0 && frontier < PAIR.member_size, "{frontier}");
-            let error = array.add_bitmap(None).await.unwrap_err().to_string();
+            let error = array.add_bitmap(None, None).await.unwrap_err().to_string();
             assert!(error.contains("made equal first"), "{error}");
             long.await;
             assert_eq!(array.status().resync, Resync::From(frontier), "nothing runs");

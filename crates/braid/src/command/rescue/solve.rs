@@ -41,6 +41,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     let named = before_tables(named, &answer, &gathered);
     let mut doubts = doubts(&answer);
     doubts.extend(too_short(&answer, &gathered, &named));
+    doubts.extend(with_own_content(&answer, &gathered, &named));
     let mut found = hypotheses::of(&answer, &named, &doubts);
     hypotheses::store(&case, &arguments.case, &mut found)?;
     let ranked = found.ranked;
@@ -126,6 +127,30 @@ fn too_short(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<St
         "the content ends at byte {end}, and the array at byte {room}: a member is shorter than it was. Without redundancy, \
          what lies behind its end may be read from other places"
     ))
+}
+
+/// A sentence about a decided answer that uses a member with a file system of its own, made over the array's data: nothing
+/// says where it was written, unless redundancy does.
+fn with_own_content(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<String> {
+    /// Bytes by which a file system is smaller than its device.
+    const NEAR: u64 = 64 << 10;
+    let Answer::Decided { first, .. } = answer else { return None };
+    let clues = gathered.question.clues.iter();
+    let mut own = clues.filter(|clue| {
+        let size = gathered.question.anchors[clue.anchor].size.unwrap_or(0);
+        let is_as_large = size <= named[clue.member].size && size + NEAR > named[clue.member].size;
+        is_as_large && first.bases[clue.anchor].is_none()
+    });
+    let is_used = |member| first.seats.iter().flatten().any(|seat| seat.member == member);
+    let clue = own.find(|clue| is_used(clue.member))?;
+    (first.agreement.agree == 0).then(|| {
+        let path = &named[clue.member].path;
+        format!(
+            "{} has a file system of its own, as after mkfs on this member, and without redundancy nothing tells which \
+             bytes that overwrote",
+            shown(path)
+        )
+    })
 }
 
 /// The byte at which the content ends, and the size of the array.

@@ -134,6 +134,10 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
              those of the data, as after `mdadm --create`. `braid rescue solve` finds the geometry of the data",
             roles.len()
         ),
+        Doubt::NoTable { start } => format!(
+            "a file system begins at byte {start}, as in a partition, and no table names one: the table is lost, or the \
+             array was created anew with another data offset. `braid rescue solve` reads the file system as it lies there"
+        ),
         Doubt::Recreated { at, made } => {
             let why = match made {
                 Some(made) => format!("its file system is older: of {}", time(*made)),

@@ -26,6 +26,9 @@ pub(super) fn render(array: &ArrayStatus, status: &Status, is_one_of_several: bo
         let text = format!("{set} of {all} chunks of {:#} set", ByteSize(chunk));
         lines.push(("bitmap", text));
     }
+    if let Some(behind) = array.writes_behind {
+        lines.push(("behind", format!("{behind} of at most {} writes", array.write_behind)));
+    }
     if let Some(text) = protection(array).filter(|_| !status.device.volatile) {
         lines.push(("crash", text));
     }
