@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod behind;
 mod created;
 mod far;
 mod itself;

@@ -14,7 +14,8 @@
 //!   kernel's md does not wait for it.)
 //! * The writes that are behind, and their bytes, have a limit: one beyond it is carried out by all members at once.
 //!
-//! Deliberately absent: raid10, as in the kernel; and the limit, which the header of the bitmap has.
+//! Deliberately absent: the choice of the writes and the members (`copies/late`), and the limit, which the header of the bitmap
+//! has.
 //!
 //! Source: Linux `drivers/md/raid1.c` (`raid1_write_request`, `alloc_behind_master_bio`).
 
@@ -22,12 +23,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use braid_array::Mirrored;
-use braid_block::{Flags, Io, Op, Payload};
-
-use super::core::Core;
-use super::layout::Layout;
-use super::roster::Member;
 use super::work::POOL;
 use crate::canary::Canary;
 use crate::signal::Signal;
@@ -47,77 +42,13 @@ pub(crate) struct Behind {
 
 /// A write that is behind, until this is dropped.
 pub(crate) struct Late {
-    core: Rc<Core>,
+    behind: Rc<Behind>,
     number: u64,
-}
-
-impl Late {
-    /// Begins `io`, and returns it with a copy of its bytes for the members that are late; `None` if all members have to
-    /// carry it out at once.
-    pub(crate) fn begin(core: &Rc<Core>, io: &Io) -> Option<(Late, Io)> {
-        let most = core.lane.most_behind();
-        let is_one = matches!(io.op, Op::Write | Op::WriteZeroes) && !io.flags.contains(Flags::FUA);
-        // A shard that has not heard of write-behind may read from a late member.
-        if most == 0 || !is_one || !core.has_late_members() || !core.readers.have_seen() {
-            return None;
-        }
-        let (behind, pool) = (&core.behind, core.work.pool());
-        let len = io.payload.len();
-        let is_full = behind.count() >= most as usize || behind.bytes.get() + len > MOST_BYTES;
-        if is_full || pool.is_wanted() {
-            return None;
-        }
-        let payload = match &io.payload {
-            Payload::None => Payload::None,
-            payload => {
-                let mut copy = pool.get(payload.len() as usize)?;
-                let mut at = 0;
-                for buf in payload.bufs() {
-                    copy[at..at + buf.len()].copy_from_slice(buf);
-                    at += buf.len();
-                }
-                Payload::One(copy)
-            }
-        };
-        let number = behind.begun.get();
-        behind.begun.set(number + 1);
-        behind.bytes.set(behind.bytes.get() + len);
-        behind.under_way.borrow_mut().insert(number, len);
-        let Io { op, span, flags, .. } = *io;
-        Some((Late { core: Rc::clone(core), number }, Io { op, span, flags, payload }))
-    }
-
-    /// Returns the array.
-    pub(crate) fn core(&self) -> &Rc<Core> {
-        &self.core
-    }
-}
-
-impl Core {
-    /// Returns true if a member of a raid1 may be late, and another that is in sync is not. A write over a place that is known
-    /// to be bad also changes a log.
-    fn has_late_members(&self) -> bool {
-        if !matches!(&*self.layout.borrow(), Layout::Copies(geometry) if is_raid1(&**geometry)) {
-            return false;
-        }
-        let slots = self.roster.slots();
-        let any = |is_one: &dyn Fn(&Member) -> bool| {
-            slots.values().flat_map(|slot| slot.written()).any(|member| is_one(member))
-        };
-        any(&|member| member.write_mostly)
-            && any(&|one| one.is_in_sync() && !one.write_mostly)
-            && !any(&|one| one.has_bad_blocks.get())
-    }
-}
-
-/// Returns true if each member has all bytes.
-fn is_raid1(geometry: &dyn Mirrored) -> bool {
-    geometry.copies() == geometry.members()
 }
 
 impl Drop for Late {
     fn drop(&mut self) {
-        let behind = &self.core.behind;
+        let behind = &self.behind;
         let len = behind.under_way.borrow_mut().remove(&self.number).unwrap_or(0);
         behind.bytes.set(behind.bytes.get() - len);
         behind.changed.notify();
@@ -125,6 +56,18 @@ impl Drop for Late {
 }
 
 impl Behind {
+    /// Begins a write of `len` bytes, unless there are `most` already, or too many bytes.
+    pub(crate) fn begin(self: &Rc<Self>, most: u32, len: u64) -> Option<Late> {
+        if self.count() >= most as usize || self.bytes.get() + len > MOST_BYTES {
+            return None;
+        }
+        let number = self.begun.get();
+        self.begun.set(number + 1);
+        self.bytes.set(self.bytes.get() + len);
+        self.under_way.borrow_mut().insert(number, len);
+        Some(Late { behind: Rc::clone(self), number })
+    }
+
     /// Returns true if no write is behind.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -81,7 +81,7 @@ pub(super) struct Core {
     pub(super) publisher: Publisher,
     pub(super) flushes: Flushes,
     /// The writes that members carry out after the answer.
-    pub(super) behind: Behind,
+    pub(super) behind: Rc<Behind>,
     /// The shards that read from the members themselves.
     pub(super) readers: Readers,
     pub(super) follower: Option<Rc<dyn Follower>>,

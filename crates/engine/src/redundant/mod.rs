@@ -127,7 +127,6 @@ use crate::{Device, Pending};
 use self::core::{Core, Follower, Notes};
 use agreement::Agreement;
 use array_id::ArrayId;
-use behind::Behind;
 use copies::Copies;
 use flush::Flushes;
 use gate::Gate;
@@ -234,7 +233,7 @@ impl Redundant {
             agreement: Agreement::new(setup.resync),
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
-            behind: Behind::default(),
+            behind: Rc::default(),
             readers: Readers::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,

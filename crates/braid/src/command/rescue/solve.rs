@@ -60,7 +60,7 @@ pub(super) fn solve(arguments: &RescueSolve) -> Result<ExitCode, Failure> {
     Ok(exit(!is_sure || !doubts.is_empty()))
 }
 
-/// What lies on the members, and the geometry that it tells.
+/// Returns the evidence on the members, and the geometry that it tells.
 fn answer(members: &[Examined], fixed: Fixed) -> (Gathered, Answer) {
     let sources: Vec<Source<'_>> = members.iter().map(Source::of).collect();
     let mut gathered = gather(&sources, ALL);

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `read` | reads of the copy that `balance` chooses; retries after a failure |
 //! | `store` | writes to every copy |
+//! | `late` | writes that some copies get after the answer |
 //! | `window` | one window of a pass: filling a member, comparing copies |
 //! | `ballot` | the valid one of several copies |
 
 mod ballot;
+mod late;
 mod read;
 mod store;
 mod window;

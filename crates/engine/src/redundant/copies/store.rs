@@ -7,7 +7,7 @@ use braid_array::plan::plan_span_with;
 use braid_array::{MemberSpan, Plan, Role};
 use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
 
-use super::{Copies, in_sync_bytes};
+use super::{Copies, in_sync_bytes, late};
 use crate::canary::Canary;
 use crate::device::addressed;
 use crate::redundant::behind::Late;
@@ -32,6 +32,7 @@ struct Stored {
 
 /// The part of a write that write-mostly members carry out.
 struct Rest {
+    core: Rc<Core>,
     late: Late,
     started: Started,
     what: (Op, SyncSpan),
@@ -41,8 +42,8 @@ struct Rest {
 impl Rest {
     /// Waits for the members, and ends the write: `before` is its result on the others, if that was not good.
     async fn finish(mut self, guard: Guard, before: Option<Stored>) -> Finished {
-        let core = Rc::clone(self.late.core());
-        let stored = see_stored(&core, self.what, self.started, &mut self.payload).await;
+        let core = &self.core;
+        let stored = see_stored(core, self.what, self.started, &mut self.payload).await;
         // A flush may go on: the members have it, or are out.
         drop(self.late);
         core.are_good_again(&stored.places).await;
@@ -135,12 +136,13 @@ impl Copies {
     ) -> (Finished, Payload) {
         let (op, span) = (io.op, in_sync_bytes(addressed(io.span)));
         assert!(guard.covers(span), "a write of a span that is not guarded");
-        let late = Late::begin(core, &io);
+        let late = late::begin(core, &*self.mirrored(), &io);
         let is_late = |member: &Member| late.is_some() && member.write_mostly;
         let prompt = self.start_copies(core, &mut io, &|member| !is_late(member));
         let behind = late.map(|(late, mut copy)| {
             let started = self.start_copies(core, &mut copy, &|member| member.write_mostly);
-            Rest { late, started, what: (op, span), payload: copy.payload }
+            let core = Rc::clone(core);
+            Rest { core, late, started, what: (op, span), payload: copy.payload }
         });
         let stored = see_stored(core, (op, span), prompt, &mut io.payload).await;
         let finished = match behind {
