@@ -85,6 +85,12 @@ impl Tried {
         (good * 2 - i64::from(self.bad), self.read)
     }
 
+    /// True if enough files are whole, and content agrees.
+    pub(super) fn is_good(&self) -> bool {
+        let rows = self.hypothesis.agreement;
+        self.witnesses.good.len() >= LEAST_FILES && self.is_sound() && rows.differ * 4 <= rows.agree
+    }
+
     /// True if no more files are damaged than were open when the array failed.
     pub(super) fn is_sound(&self) -> bool {
         self.bad.saturating_mul(MOST_BAD) <= self.hypothesis.files.0
@@ -119,6 +125,11 @@ impl Open<'_> {
     }
 
     pub(super) fn decide_among(&self, fillings: Vec<Hypothesis>) -> Option<Answer> {
+        self.judge(&self.tried_all(fillings)?)
+    }
+
+    /// Tries all of these, and returns those that content does not refute, the best first; `None` if that takes too long.
+    pub(super) fn tried_all(&self, fillings: Vec<Hypothesis>) -> Option<Vec<Tried>> {
         if fillings.len() > MOST_FILLINGS {
             return None;
         }
@@ -136,7 +147,7 @@ impl Open<'_> {
         }
         let rank = |one: &Tried| (one.witnesses.good.len(), one.hypothesis.score());
         tried.sort_by_key(|one| std::cmp::Reverse(rank(one)));
-        self.judge(&tried)
+        Some(tried)
     }
 
     /// True if a hypothesis can be filled: its data begin at one byte on all members, and it has no other lengths.
@@ -220,13 +231,7 @@ impl Open<'_> {
 
     /// Decides for the first, if it is good enough and no other content is near.
     fn judge(&self, tried: &[Tried]) -> Option<Answer> {
-        let best = tried.first()?;
-        if best.witnesses.good.len() < LEAST_FILES
-            || !best.is_sound()
-            || best.hypothesis.agreement.differ * 4 > best.hypothesis.agreement.agree
-        {
-            return None;
-        }
+        let best = tried.first().filter(|best| best.is_good())?;
         let is_open = |seat: &Seat| seat.satisfied + seat.echoes < LEAST_OF_SEAT;
         let mut on_seats = self.on_seats(best, &is_open).into_iter();
         if !holds(&best.hypothesis) && on_seats.any(|count| count < LEAST_ON_SEAT) {

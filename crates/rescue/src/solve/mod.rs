@@ -37,6 +37,7 @@ mod question;
 mod related;
 mod reshape;
 mod room;
+mod rotation;
 mod search;
 mod swapped;
 mod unfit;
@@ -119,6 +120,7 @@ fn solved(question: &Question, rows: &dyn Rows, check: Option<Check<'_>>) -> Ans
                         read: Cell::new(0),
                     };
                     open.decide(raw.clone())
+                        .or_else(|| open.decide_by_rotation())
                         .or_else(|| open.decide_claimed())
                         .or_else(|| open.decide_grown(&raw))
                         .unwrap_or(answer)
