@@ -114,6 +114,9 @@ fn doubts(answer: &Answer) -> Vec<String> {
             "{differ} of {all} rows differ from parity or copies: a member is stale, or was overwritten in places"
         ));
     }
+    if let (whole, damaged @ 1..) = first.files {
+        doubts.push(format!("{damaged} of {} files with checksums are not whole", whole + damaged));
+    }
     doubts
 }
 
@@ -132,13 +135,14 @@ fn too_short(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<St
 /// A sentence about a decided answer that uses a member with a file system of its own, made over the array's data: nothing
 /// says where it was written, unless redundancy does.
 fn with_own_content(answer: &Answer, gathered: &Gathered, named: &[Named]) -> Option<String> {
-    /// Bytes by which a file system is smaller than its device.
-    const NEAR: u64 = 64 << 10;
+    /// The share of a device, as a divisor, by which a file system on it is smaller: ext leaves out a last group that is small.
+    const NEAR: u64 = 8;
     let Answer::Decided { first, .. } = answer else { return None };
     let clues = gathered.question.clues.iter();
     let mut own = clues.filter(|clue| {
         let size = gathered.question.anchors[clue.anchor].size.unwrap_or(0);
-        let is_as_large = size <= named[clue.member].size && size + NEAR > named[clue.member].size;
+        let room = named[clue.member].size;
+        let is_as_large = size <= room && size >= room - room / NEAR;
         is_as_large && first.bases[clue.anchor].is_none()
     });
     let is_used = |member| first.seats.iter().flatten().any(|seat| seat.member == member);
