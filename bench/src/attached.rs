@@ -138,6 +138,23 @@ impl BraidUp {
         BraidUp::named(braid, stack, name).map(Some)
     }
 
+    /// The volume `name` that `create` makes, up over NBD at `socket`.
+    ///
+    /// # Errors
+    /// If it is not created, or does not come up.
+    pub fn created(braid: &Path, name: &str, create: &[&str], socket: &Path) -> Result<BraidUp> {
+        let places = Folder::new()?;
+        let (at, program) = (places.path().display(), braid.display());
+        let undo = Undo::with(&format!(
+            "BRAID_RUN_DIR={at} BRAID_CONFIG_DIR={at} {program} down {name} --force"
+        ))?;
+        run(&mut command(braid, &places, create))?;
+        let nbd = format!("unix:{}", socket.display());
+        run(&mut command(braid, &places, &["up", name, "--attach", "none", "--nbd", &nbd]))?;
+        let (braid, device) = (braid.to_owned(), PathBuf::new());
+        Ok(BraidUp { braid, name: name.to_owned(), device, places, _undo: undo })
+    }
+
     fn named(braid: &Path, stack: &str, name: &str) -> Result<BraidUp> {
         let places = Folder::new()?;
         let name = format!("{name}-{}", std::process::id());

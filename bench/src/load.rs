@@ -96,6 +96,50 @@ pub fn random_reads(socket: &Path, depth: u32, duration: Duration) -> Result<Out
     Ok(outcome)
 }
 
+/// Writes `count` random blocks of 4 KiB to the server at `socket`, one at a time, a new one each `every`. Returns the
+/// time of each in microseconds.
+///
+/// # Errors
+/// As [`random_reads`].
+pub fn paced_writes(socket: &Path, count: u32, every: Duration) -> Result<Vec<f64>> {
+    let (mut stream, negotiated) = nbd::connect(socket, ReplyStyle::Simple)?;
+    let failed = || Error::io("NBD connection");
+    let (style, blocks) = (negotiated.style, negotiated.size_bytes / u64::from(BLOCK));
+    let mut rng = Rng::new(count.into());
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    for number in 0..count {
+        std::thread::sleep((every * number).saturating_sub(begun.elapsed()));
+        let offset = rng.below(blocks) * u64::from(BLOCK);
+        let write = Command::Write { offset, length: BLOCK, fua: false };
+        let header = encode_request(style.header_mode(), offset, &write);
+        let mut request = header.map(|header| header.as_bytes().to_vec()).unwrap_or_default();
+        request.resize(request.len() + BLOCK as usize, 7);
+        let started = Instant::now();
+        stream.write_all(&request).map_err(failed())?;
+        let mut input = Vec::new();
+        loop {
+            match parse_reply(style, &input) {
+                ParsedReply::NeedMore { .. } => {
+                    let mut more = [0; 64];
+                    let len = stream.read(&mut more).map_err(failed())?;
+                    if len == 0 {
+                        return Err(Error::Unexpected("the server hung up".to_owned()));
+                    }
+                    input.extend_from_slice(&more[..len]);
+                }
+                ParsedReply::Reply { reply, .. } if reply.body == Body::SimpleOk => break,
+                other => return Err(Error::Unexpected(format!("a write was answered {other:?}"))),
+            }
+        }
+        times.push(started.elapsed().as_secs_f64() * 1e6);
+    }
+    if let Some(bye) = encode_request(style.header_mode(), 0, &Command::Disconnect) {
+        stream.write_all(bye.as_bytes()).map_err(failed())?;
+    }
+    Ok(times)
+}
+
 /// Counts the whole replies at the front of `bytes`, and the bytes that they take.
 fn take_replies(style: ReplyStyle, bytes: &[u8]) -> Result<(usize, u64)> {
     let (mut taken, mut replies) = (0, 0);

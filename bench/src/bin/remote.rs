@@ -5,6 +5,10 @@
 //!  fio ──▶ nbdkit's nbd plugin ┼──▶ nbdkit, 1 GiB of memory       nbdcopy ══TLS══▶ braid, ram(256M)
 //!  fio ────────────────────────┘                                  nbdcopy ══TLS══▶ nbdkit, memory
 //!
+//!  one write at a time ──▶ braid: raid1 ──┬──▶ a modelled disk of 200 us
+//!                                         └──▶ nbdkit, 20 ms later     (write-mostly, write-behind)
+//!  one write at a time ──▶ braid ───────────▶ a modelled disk of 200 us
+//!
 //!  fio ──▶ braid: rbd(…) ──┐
 //!  fio ──▶ qemu-nbd, rbd: ─┴──▶ a Ceph cluster that runs already
 //! ```
@@ -15,21 +19,22 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use braid_bench::args::{Args, finish};
+use braid_bench::attached::BraidUp;
 use braid_bench::fio::{self, Subject, Workload};
 use braid_bench::peer::Folder;
 use braid_bench::process::{self, Service, require};
-use braid_bench::stats::{Estimate, Target};
+use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
-use braid_bench::{Error, Result, cpu};
+use braid_bench::{Error, Result, cpu, load};
 
 const USAGE: &str = "\
 remote [--rounds N] [--runtime SECONDS] [--only NAME] [--braid PATH] [--ceph FILE]
   --rounds   rounds of each workload (7)
   --runtime  seconds at each side in a round (2)
-  --only     groups whose name contains NAME: nbd, TLS, rbd
+  --only     groups whose name contains NAME: nbd, TLS, mirror, rbd
   --braid    the braid binary (the one beside this program)
   --ceph     the ceph.conf of a cluster with a pool called rbd, as scripts/ceph-loopback.sh makes it";
 
@@ -111,6 +116,9 @@ fn run() -> Result<()> {
         let folder = Folder::new()?;
         let certificates = tempfile::tempdir().map_err(Error::io("a folder"))?;
         measure(&tls(&braid, folder.path(), certificates.path())?, rounds, seconds, &mut table)?;
+    }
+    if args.wants("mirror") {
+        mirror(&braid, rounds, &mut table)?;
     }
     if args.wants("rbd") {
         match args.text("--ceph") {
@@ -200,6 +208,59 @@ fn make_certificates(folder: &Path) -> Result<()> {
     process::run(openssl.args(["-keyout", "server-key.pem", "-out", "server-cert.pem"]))?;
     let [from, to] = ["server-cert.pem", "ca-cert.pem"].map(|name| folder.join(name));
     std::fs::copy(from, to).map(drop).map_err(Error::io("a certificate"))
+}
+
+/// The disk of each side: its writes take much longer than a hop between processes, and less than the way.
+const NEAR: &str = "model(usb-flash, size=64M, read=1GB/s, write=1GB/s, latency=200us)";
+/// Writes of a round, and the time between two.
+const PACED: (u32, Duration) = (500, Duration::from_millis(2));
+
+/// A mirror with write-behind over a way of 20 ms, beside one disk.
+fn mirror(braid: &Path, rounds: usize, table: &mut Table) -> Result<()> {
+    let folder = Folder::new()?;
+    let sockets = ["near", "far", "alone", "mirror", "single"];
+    let [near, far, alone, up, single] =
+        sockets.map(|name| folder.path().join(format!("{name}.sock")));
+    let mut started = Vec::new();
+    let mut start = |command: Command, socket: &Path| -> Result<()> {
+        let mut service = Service::start(command)?;
+        service.wait_for_socket(socket)?;
+        started.push(service);
+        Ok(())
+    };
+    start(serve(braid, NEAR, &near), &near)?;
+    start(serve(braid, NEAR, &alone), &alone)?;
+    let mut late = nbdkit(&far)?;
+    late.args(["--filter=delay", "--threads=256", "memory", "64M", "wdelay=20ms"]);
+    start(late, &far)?;
+    start(serve(braid, &format!("nbd({})", at(&alone)), &single), &single)?;
+    let [here, there] = [&near, &far].map(|socket| format!("nbd({})", at(socket)));
+    let name = format!("bench-{}", std::process::id());
+    let create = ["create", &name, "--level=1", "--bitmap=64M", "--assume-clean"];
+    let mostly = ["--write-behind=256", "--write-mostly", &there, &here, &there];
+    let volume = BraidUp::created(braid, &name, &[&create[..], &mostly].concat(), &up)?;
+    let mut samples = [Vec::new(), Vec::new()];
+    eprintln!("mirror ...");
+    for round in 0..rounds {
+        for turn in 0..2 {
+            let index = (round + turn) % 2;
+            let socket = [&up, &single][index];
+            let mut times = load::paced_writes(socket, PACED.0, PACED.1)?;
+            samples[index].push(median(&mut times));
+        }
+    }
+    drop(volume);
+    let estimate = Estimate::of_ratio(&samples[0], &samples[1]);
+    let target = Target::AtMost(1.1);
+    table.row([
+        "mirror: 4 KiB write, one at a time, 20 ms to the far member".to_owned(),
+        "latency, with write-behind".to_owned(),
+        "the near disk alone".to_owned(),
+        estimate.to_string(),
+        target.to_string(),
+        target.verdict(estimate),
+    ]);
+    Ok(())
 }
 
 fn rbd(braid: &Path, folder: &Path, conf: &str) -> Result<Group> {
