@@ -218,11 +218,12 @@ fn inodes_in_the_log_of_xfs_are_in_doubt() {
 fn a_damaged_descriptor_hides_its_group_only() {
     let mut image = unpacked("ext4");
     let whole = report(&image, &Limits::default());
-    // The inode table of the first group lies behind the end.
+    // The inode table of the first group lies behind the end, by its descriptor and by the copy.
     let descriptors =
-        whole.pieces.iter().find(|piece| piece.owner == Owner::Metadata("group descriptors"));
-    let at = descriptors.expect("there are descriptors").range.start as usize;
-    image[at + 8..at + 12].fill(0xff);
+        whole.pieces.iter().filter(|piece| piece.owner == Owner::Metadata("group descriptors"));
+    for at in descriptors.map(|piece| piece.range.start as usize) {
+        image[at + 8..at + 12].fill(0xff);
+    }
     let report = report(&image, &Limits::default());
     assert!(
         report.notes[0].starts_with("the descriptor of group 0 is not used"),
@@ -230,6 +231,22 @@ fn a_damaged_descriptor_hides_its_group_only() {
         report.notes
     );
     assert!(report.pieces.iter().any(|piece| piece.owner == Owner::Unknown));
+}
+
+/// As a superblock of md overwrites them in the second block.
+#[test]
+fn damaged_descriptors_are_read_from_their_copies() {
+    let mut image = unpacked("ext4");
+    let whole = report(&image, &Limits::default());
+    let is_it = |owner: &Owner| *owner == Owner::Metadata("group descriptors");
+    let places = whole.pieces.iter().filter(|piece| is_it(&piece.owner));
+    let places: Vec<usize> = places.map(|piece| piece.range.start as usize).collect();
+    let [first, copy] = places[..] else { panic!("one copy: {places:?}") };
+    assert!(image[copy..copy + 512].iter().any(|byte| *byte != 0), "mke2fs made a copy");
+    image[first..first + 512].fill(0xa9);
+    let damaged = report(&image, &Limits::default());
+    assert_eq!(told(&damaged), told(&whole));
+    assert_eq!(damaged.notes, ["group descriptors are damaged: their copies are used"]);
 }
 
 #[test]

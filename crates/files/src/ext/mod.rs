@@ -65,11 +65,25 @@ impl<'a> Ext<'a> {
         self.reader.read(block * self.superblock.block, self.superblock.block as usize)
     }
 
+    /// The descriptor of a group, or a copy of it if that cannot be right: a superblock of md over block 1, for instance.
     fn group(&mut self, number: u64) -> Tried<Group> {
+        let group = self.descriptor(self.superblock.descriptor_offset(number), true);
+        if group.is_err() {
+            for at in self.superblock.descriptor_copies(number) {
+                if let Ok(group) = self.descriptor(at, false) {
+                    self.notes.add("group descriptors are damaged: their copies are used");
+                    return Ok(group);
+                }
+            }
+        }
+        group
+    }
+
+    /// Reads a descriptor. A copy is as old as the file system: how much of its tables is in use it does not tell.
+    fn descriptor(&mut self, at: u64, is_current: bool) -> Tried<Group> {
         let superblock = &self.superblock;
-        let bytes = self
-            .reader
-            .read(superblock.descriptor_offset(number), superblock.descriptor as usize)?;
+        let bytes = self.reader.read(at, superblock.descriptor as usize)?;
+        let has_counts = superblock.has_group_checksums && is_current;
         let is_wide = superblock.descriptor >= 64;
         let place = |at: usize| -> Tried<u64> {
             let high = if is_wide { le32(&bytes, at + 0x20)? } else { 0 };
@@ -77,8 +91,8 @@ impl<'a> Ext<'a> {
         };
         let unused_high = if is_wide { le16(&bytes, 0x32)? } else { 0 };
         let unused = u64::from(le16(&bytes, 0x1c)?) | u64::from(unused_high) << 16;
-        let flags = if superblock.has_group_checksums { le16(&bytes, 0x12)? } else { 0 };
-        let inodes = match (superblock.has_group_checksums, flags & 1 != 0) {
+        let flags = if has_counts { le16(&bytes, 0x12)? } else { 0 };
+        let inodes = match (has_counts, flags & 1 != 0) {
             (true, true) => 0,
             (true, false) => superblock.inodes_per_group.saturating_sub(unused),
             (false, _) => superblock.inodes_per_group,

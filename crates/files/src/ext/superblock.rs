@@ -339,6 +339,24 @@ impl Superblock {
             .filter(move |group| *group < groups)
     }
 
+    /// The places of the first copies of a group's descriptor.
+    pub(super) fn descriptor_copies(&self, group: u64) -> Vec<u64> {
+        const MOST: usize = 4;
+        let per_block = self.descriptors_per_block();
+        let index = group / per_block;
+        let is_meta = index >= self.first_meta_group;
+        let place = |home: u64| {
+            let before = if is_meta { 0 } else { index };
+            let block = self.group_start(home) + self.superblock_blocks(home) + before;
+            block * self.block + group % per_block * self.descriptor
+        };
+        if is_meta {
+            return self.meta_groups(index).skip(1).map(place).collect();
+        }
+        let homes = (1..self.groups.min(50)).filter(|home| self.copies.contain(*home));
+        homes.take(MOST).map(place).collect()
+    }
+
     /// Returns the place of the descriptor of `group`.
     pub(super) fn descriptor_offset(&self, group: u64) -> u64 {
         let per_block = self.descriptors_per_block();

@@ -37,7 +37,7 @@ use super::unfit::take_stale_out;
 
 /// Orders of members that are kept at a time.
 const KEPT: usize = 12;
-/// Walks through names for one question.
+/// Walks through names from starts of one kind.
 const MOST_WALKS: usize = 2000;
 /// Chunks that `mdadm --create` may have been given before.
 const CHUNKS: std::ops::RangeInclusive<u32> = 12..=22;
@@ -53,7 +53,6 @@ impl Open<'_> {
     /// Decides by files with members seated one after the other; `None` if they prove nothing. `found` are hypotheses by
     /// blocks, the best first.
     pub(super) fn decide_grown(&self, found: &[Hypothesis]) -> Option<Answer> {
-        let walks = Cell::new(0);
         let near = || -> Vec<Hypothesis> {
             self.near(found).into_iter().map(|one| self.with_blocks(one)).collect()
         };
@@ -61,13 +60,13 @@ impl Open<'_> {
             [&|| self.as_superblocks_say(), &near, &|| self.as_claimed(), &|| {
                 self.of_all_members()
             }];
-        phases.into_iter().find_map(|starts| self.decide_from(starts(), &walks))
+        phases.into_iter().find_map(|starts| self.decide_from(starts()))
     }
 
-    fn decide_from(&self, starts: Vec<Hypothesis>, walks: &Cell<usize>) -> Option<Answer> {
-        let mut done: Vec<Tried> = Vec::new();
+    fn decide_from(&self, starts: Vec<Hypothesis>) -> Option<Answer> {
+        let (walks, mut done) = (Cell::new(0), Vec::<Tried>::new());
         for start in starts {
-            self.grow(start, walks, &mut done);
+            self.grow(start, &walks, &mut done);
             if walks.get() > MOST_WALKS || done.iter().any(|one| self.is_proved(one)) {
                 break;
             }
