@@ -11,7 +11,7 @@
 //! Invariants
 //! * Few orders are kept, so none is believed because the others are worse: an answer is one only if whole files lie on each
 //!   member that has data, by themselves ([`LEAST_ON_SEAT`], or one if its superblock names the same role), and none of the
-//!   others is near.
+//!   others is near. The last member has the last role without a file.
 //! * Where a level has copies or parity, they agree.
 //!
 //! Deliberately absent: far copies of raid10, members with data offsets of their own.
@@ -46,6 +46,8 @@ const CHUNKS: std::ops::RangeInclusive<u32> = 12..=22;
 #[derive(Clone)]
 struct Start {
     hypothesis: Hypothesis,
+    /// Bytes from the start of each member to its data.
+    offset: u64,
     is_closed: Vec<bool>,
 }
 
@@ -53,17 +55,22 @@ impl Open<'_> {
     /// Decides by files with members seated one after the other; `None` if they prove nothing. `found` are hypotheses by
     /// blocks, the best first.
     pub(super) fn decide_grown(&self, found: &[Hypothesis]) -> Option<Answer> {
-        let near = || -> Vec<Hypothesis> {
-            self.near(found).into_iter().map(|one| self.with_blocks(one)).collect()
+        let near = || {
+            let with_offset = |one: Hypothesis| {
+                let offset = one.seats.iter().flatten().next()?.data_offset;
+                Some((one, offset))
+            };
+            let near = self.near(found).into_iter().map(|one| self.with_blocks(one));
+            near.filter_map(with_offset).collect()
         };
-        let phases: [&dyn Fn() -> Vec<Hypothesis>; 4] =
+        let phases: [&dyn Fn() -> Vec<(Hypothesis, u64)>; 4] =
             [&|| self.as_superblocks_say(), &near, &|| self.as_claimed(), &|| {
                 self.of_all_members()
             }];
         phases.into_iter().find_map(|starts| self.decide_from(starts()))
     }
 
-    fn decide_from(&self, starts: Vec<Hypothesis>) -> Option<Answer> {
+    fn decide_from(&self, starts: Vec<(Hypothesis, u64)>) -> Option<Answer> {
         let (walks, mut done) = (Cell::new(0), Vec::<Tried>::new());
         for start in starts {
             self.grow(start, &walks, &mut done);
@@ -79,9 +86,10 @@ impl Open<'_> {
     }
 
     /// Seats all members, and adds the best orders with the files that were found.
-    fn grow(&self, start: Hypothesis, walks: &Cell<usize>, done: &mut Vec<Tried>) {
+    fn grow(&self, (start, offset): (Hypothesis, u64), walks: &Cell<usize>, done: &mut Vec<Tried>) {
         let is_closed = vec![false; start.seats.len()];
-        let mut kept = vec![(self.tried(start.clone()), Start { hypothesis: start, is_closed })];
+        let mut kept =
+            vec![(self.tried(start.clone()), Start { hypothesis: start, offset, is_closed })];
         while !kept.is_empty() {
             let mut next: Vec<(Tried, Start)> = Vec::new();
             for (tried, start) in kept {
@@ -110,10 +118,7 @@ impl Open<'_> {
     /// The same with each free member in a role, and, where members are too few, with none.
     fn seated(&self, start: &Start, role: usize) -> Vec<Start> {
         let hypothesis = &start.hypothesis;
-        let Some(offset) = hypothesis.seats.iter().flatten().map(|seat| seat.data_offset).next()
-        else {
-            return Vec::new();
-        };
+        let offset = start.offset;
         let free: Vec<usize> = (0..self.question.sizes.len())
             .filter(|member| self.is_free(hypothesis, *member))
             .collect();
@@ -150,14 +155,19 @@ impl Open<'_> {
         let good = tried.witnesses.good.len();
         let content = Content::new(self.rows);
         let (rows, redundancy) = (agreement(one, self.evidence, &content), one.map.copies() > 1);
-        let is_enough = |count| count >= LEAST_ON_SEAT;
+        let few = |is_asked: &dyn Fn(&Seat) -> bool, least: usize| {
+            self.on_seats(tried, is_asked).into_iter().filter(|count| *count < least).count()
+        };
+        let open = few(&|seat| !self.is_named(one, seat), LEAST_ON_SEAT);
+        // One role and one member are left.
+        let members = self.question.sizes.len();
+        let is_last = one.missing() == 0 && one.seats.len() == members;
         good >= LEAST_FILES
             && tried.is_sound()
             && suffices(one)
             && rows.differ * 4 <= rows.agree
             && (!redundancy || rows.agree > 0)
-            && self.on_seats(tried, &|seat| !self.is_named(one, seat)).into_iter().all(is_enough)
-            && self.on_seats(tried, &|_| true).into_iter().all(|count| count > 0)
+            && open.max(few(&|_| true, 1)) <= usize::from(is_last)
     }
 
     /// True if superblocks name the member's role, too: one whole file is enough to confirm them.
@@ -180,7 +190,7 @@ impl Open<'_> {
 
     /// The members in the order of their superblocks, with the chunk that these name, and with others; by the offset that
     /// they name, and by that of most blocks.
-    fn as_superblocks_say(&self) -> Vec<Hypothesis> {
+    fn as_superblocks_say(&self) -> Vec<(Hypothesis, u64)> {
         let mut starts = Vec::new();
         for claim in &self.question.claims {
             let named = claim.pattern.chunk;
@@ -194,12 +204,12 @@ impl Open<'_> {
                 });
             }
         }
-        starts.retain(suffices);
+        starts.retain(|(start, _)| suffices(start));
         starts
     }
 
     /// The geometries that superblocks name, without the order of the members.
-    fn as_claimed(&self) -> Vec<Hypothesis> {
+    fn as_claimed(&self) -> Vec<(Hypothesis, u64)> {
         let mut starts = Vec::new();
         for claim in &self.question.claims {
             let seats = |offset| self.by_blocks(claim.pattern, offset);
@@ -209,7 +219,7 @@ impl Open<'_> {
     }
 
     /// All geometries of all members, as far as the sum of all is what their level says.
-    fn of_all_members(&self) -> Vec<Hypothesis> {
+    fn of_all_members(&self) -> Vec<(Hypothesis, u64)> {
         let members = self.question.sizes.len();
         let redundancy = sums(&self.question.sizes, self.rows);
         let is_possible = |map: &Map| match map.pattern.level {
@@ -232,7 +242,7 @@ impl Open<'_> {
         &self,
         pattern: Pattern,
         claim: &Claim,
-        starts: &mut Vec<Hypothesis>,
+        starts: &mut Vec<(Hypothesis, u64)>,
         seats: &dyn Fn(u64) -> Vec<Option<Seat>>,
     ) {
         let main = self.evidence.of(self.anchor);
@@ -254,10 +264,13 @@ impl Open<'_> {
             }
             let mut start = open(map.clone(), seats, &grounds);
             judge(&mut start, self.evidence, self.question);
-            if start.seats.iter().any(Option::is_some)
-                && has_room(&start, self.question, self.anchor)
-            {
-                starts.push(start);
+            // Without a member of which blocks tell the role, where superblocks name the geometry.
+            let is_fit = match start.seats.iter().any(Option::is_some) {
+                true => has_room(&start, self.question, self.anchor),
+                false => is_named(&claim.offset),
+            };
+            if is_fit {
+                starts.push((start, offset));
             }
         }
     }
