@@ -250,6 +250,8 @@ fn mirror(braid: &Path, rounds: usize, table: &mut Table) -> Result<()> {
         }
     }
     drop(volume);
+    // Each before the server behind it.
+    started.into_iter().rev().for_each(drop);
     let estimate = Estimate::of_ratio(&samples[0], &samples[1]);
     let target = Target::AtMost(1.1);
     table.row([
