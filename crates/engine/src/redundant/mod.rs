@@ -52,8 +52,8 @@
 //! at that offset of every member's data ([`layout`]).
 //!
 //! Invariants
-//! * A write completes when every member in sync has it, or will have it before the next flush completes ([`behind`]). A member that lacks it is first made faulty by the
-//!   superblocks of the others ([`core::Core::fence`]).
+//! * A write completes when every member in sync has it, or will have it before the next flush completes ([`behind`]). A
+//!   member that lacks it is first made faulty by the superblocks of the others ([`core::Core::fence`]).
 //! * Data is written only while the superblocks say "active" and the bits of its chunks are set.
 //! * Copying and recomputing a stripe happen under a lock that keeps writes out ([`ranges`]).
 //! * A member without which data would be unreadable is never taken out: its errors are errors of the request.

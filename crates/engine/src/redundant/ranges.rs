@@ -92,7 +92,7 @@ impl Ranges {
     }
 
     /// Waits until no write in flight touches `span`.
-    pub(crate) async fn until_written(&self, span: SyncSpan) {
+    pub(crate) async fn until_writes_end(&self, span: SyncSpan) {
         if self.is_written(span) {
             self.changed.until(|| !self.is_written(span)).await;
         }

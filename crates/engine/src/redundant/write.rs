@@ -105,6 +105,15 @@ impl Core {
         }
     }
 
+    /// Waits until superblocks record so many changes.
+    async fn until_recorded(self: &Rc<Self>, required: u64) -> Result<(), Errno> {
+        let published = match self.published() {
+            Some(published) => Ok(published),
+            None => self.fence().await,
+        };
+        published.map(|published| published.check(self.id, required))
+    }
+
     /// Starts a flush, which makes completed writes durable on every member.
     pub(super) fn start_flush(self: &Rc<Self>, io: Io) -> Pending {
         let core = Rc::clone(self);
@@ -169,28 +178,13 @@ impl Guard {
     pub(super) fn answer(&self) -> impl Future<Output = Finished> + use<> {
         let core = Rc::clone(&self.core);
         let required = core.publisher.required();
-        async move {
-            let published = match core.published() {
-                Some(published) => Ok(published),
-                None => core.fence().await,
-            };
-            Finished { result: published.map(|published| published.check(core.id, required)) }
-        }
+        async move { Finished { result: core.until_recorded(required).await } }
     }
 
     /// Carries out steps 5 and 6: `everywhere` if every member has the data, `result` is the result of step 4.
     pub(super) async fn finish(self, everywhere: bool, result: Result<(), Errno>) -> Finished {
         let (core, required, _writer) = self.leave(everywhere);
-        let published = match core.published() {
-            Some(published) => Ok(published),
-            None => core.fence().await,
-        };
-        Finished {
-            result: published.and_then(|published| {
-                published.check(core.id, required);
-                result
-            }),
-        }
+        Finished { result: core.until_recorded(required).await.and(result) }
     }
 
     /// Carries out steps 5 and 6 within the call, for a change that every member has.

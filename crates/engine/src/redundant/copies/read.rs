@@ -111,7 +111,7 @@ impl Copies {
             let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
             for (member, offset) in candidates {
                 if is_behind(&inner.core, &member, span) {
-                    inner.core.lane.ranges().until_written(in_sync_bytes(span)).await;
+                    inner.core.lane.ranges().until_writes_end(in_sync_bytes(span)).await;
                 }
                 let io = Io::read(member.on_device(offset), payload);
                 let completion = member.dev.start(io).await;
