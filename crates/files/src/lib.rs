@@ -47,6 +47,7 @@ pub use walk::{Event, Extent, Kind, Node, Time, Walk};
 pub use xfs::Superblock as XfsSuperblock;
 
 use claims::Claims;
+use error::Tried;
 use names::Directories;
 use notes::Notes;
 use overlay::Overlay;
@@ -93,7 +94,7 @@ trait FileSystem: Directories + Walked {
     fn claim_free(&mut self, gaps: &[Range<u64>], claims: &mut Claims);
     fn notes(&mut self) -> &mut Notes;
     /// When it was made, in seconds since 1970; none if it does not say.
-    fn made(&mut self) -> Option<i64>;
+    fn made(&mut self) -> Tried<Option<i64>>;
     /// Bytes of a block: the unit of the journal's copies.
     fn block(&self) -> u64;
     /// Reads the journal.
@@ -119,8 +120,18 @@ fn known<'s>(source: &'s dyn ReadAt) -> Result<Box<dyn FileSystem + 's>, FilesEr
 
 /// Returns when the file system on `source` was made, in seconds since 1970; `None` without a known file system, or if it
 /// does not say. Of xfs version 4, which does not, it is the last change of the root directory's attributes or entries.
-pub fn made(source: &dyn ReadAt) -> Option<i64> {
-    known(source).ok()?.made()
+///
+/// # Errors
+/// The superblock or the root directory of a known file system cannot be read or believed: what lies there may be something else.
+pub fn made(source: &dyn ReadAt) -> Result<Option<i64>, FilesError> {
+    match known(source) {
+        Ok(mut found) => {
+            let kind = found.kind();
+            found.made().map_err(|trouble| FilesError::Superblock { kind, trouble })
+        }
+        Err(FilesError::NotKnown | FilesError::Features { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A volume whose journal is replayed into memory: its bytes are as they would be after a mount.

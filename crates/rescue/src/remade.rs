@@ -33,6 +33,8 @@ pub struct Content {
     pub formats: Vec<String>,
     /// When the oldest file system in it was made, in seconds since 1970.
     pub made: Option<i64>,
+    /// Why what looks like a file system in it cannot be believed to be one.
+    pub broken: Option<String>,
 }
 
 impl Content {
@@ -44,6 +46,7 @@ impl Content {
             let formats = volume.contains.iter().map(|one| one.uuid.clone().unwrap_or_default());
             content.formats.extend(formats);
             content.made = content.made.into_iter().chain(volume.made).min();
+            content.broken = content.broken.take().or_else(|| volume.broken.clone());
         }
         content
     }
@@ -128,6 +131,10 @@ fn doubt(life: &Life, content: &Content, fit: Option<(&Fit, &Anchor)>) -> Option
     if fit.is_some_and(|(fit, _)| fit.is_proved) {
         return None;
     }
+    // A superblock in the place of parity: a sum with other blocks.
+    if let Some(why) = &content.broken {
+        return Some(Doubt::Broken { why: why.clone() });
+    }
     let made = content.made.and_then(|made| u64::try_from(made).ok());
     let older = made.filter(|made| *made < life.created);
     let is_doubtful = older.is_some() || (life.has_others && made.is_none());
@@ -179,7 +186,11 @@ mod tests {
     }
 
     fn content(formats: &[&str], made: Option<i64>) -> Content {
-        Content { formats: formats.iter().map(|one| (*one).to_owned()).collect(), made }
+        Content {
+            formats: formats.iter().map(|one| (*one).to_owned()).collect(),
+            made,
+            broken: None,
+        }
     }
 
     const LIFE: Life = Life { created: 1000, size: 1 << 30, has_others: false };
@@ -232,6 +243,11 @@ mod tests {
         assert_eq!(judge(&younger, &agreeing), None);
         agreeing.is_proved = true;
         assert_eq!(judge(&older, &agreeing), None);
+        // A sum of blocks with a superblock among them.
+        let broken = Content { broken: Some("no superblock".to_owned()), ..content(&["x"], None) };
+        agreeing.is_proved = false;
+        let why = "no superblock".to_owned();
+        assert_eq!(judge(&broken, &agreeing), Some(Doubt::Broken { why }));
         // Superblocks of another array, under a file system of which nothing says when it was made.
         let others = Life { has_others: true, ..LIFE };
         assert_eq!(doubt(&others, &content(&["x"], None), None), recreated(None));

@@ -206,11 +206,13 @@ impl FileSystem for Btrfs<'_> {
         self.superblock.size
     }
 
-    fn made(&mut self) -> Option<i64> {
+    fn made(&mut self) -> Tried<Option<i64>> {
         self.nodes_left += WAY;
-        let root = self.subvolume(TOP).ok()?.root;
-        let (_, item) = self.item(root, (ROOT_INODE, inode::INODE_ITEM, 0)).ok()??;
-        inode::made(&item).ok().filter(|made| *made > 0)
+        let root = self.subvolume(TOP)?.root;
+        let Some((_, item)) = self.item(root, (ROOT_INODE, inode::INODE_ITEM, 0))? else {
+            return Err(Trouble::Damaged("its root has no inode"));
+        };
+        Ok(Some(inode::made(&item)?).filter(|made| *made > 0))
     }
 
     fn claim_owned(&mut self, claims: &mut Claims) {

@@ -266,8 +266,9 @@ impl FileSystem for Ext<'_> {
         self.superblock.blocks * self.superblock.block
     }
 
-    fn made(&mut self) -> Option<i64> {
-        i64::try_from(self.superblock.made).ok().filter(|made| *made > 0)
+    fn made(&mut self) -> Tried<Option<i64>> {
+        check(self.superblock.is_whole, "its checksum is that of other bytes")?;
+        Ok(i64::try_from(self.superblock.made).ok().filter(|made| *made > 0))
     }
 
     fn claim_owned(&mut self, claims: &mut Claims) {

@@ -6,6 +6,8 @@ use crate::source::Reader;
 
 const KIND: &str = "ext4";
 const OFFSET: u64 = 1024;
+/// The place of the superblock's own checksum, over all before it.
+const CHECKSUM: usize = 0x3fc;
 
 /// Features that change what numbers mean, and are understood.
 mod incompat {
@@ -37,6 +39,7 @@ mod incompat {
 const RO_SPARSE_SUPER: u32 = 0x1;
 const RO_GROUP_CHECKSUMS: u32 = 0x10 | 0x400;
 const RO_BIGALLOC: u32 = 0x200;
+const RO_METADATA_CHECKSUMS: u32 = 0x400;
 const RO_KNOWN: u32 = 0x1_ffff;
 const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 const COMPAT_ORPHAN_FILE: u32 = 0x1000;
@@ -78,6 +81,8 @@ pub struct Superblock {
     pub(super) needs_replay: bool,
     /// When it was made, in seconds since 1970; 0 if it does not say.
     pub(super) made: u64,
+    /// False if its checksum is that of other bytes.
+    pub(super) is_whole: bool,
     /// Inodes of the file system itself, in words.
     pub(super) special: Vec<(u64, &'static str)>,
     pub(super) notes: Vec<&'static str>,
@@ -215,6 +220,8 @@ fn parse(bytes: &[u8], volume: u64) -> Tried<Superblock> {
         journal: le32(bytes, 0xe0)?.into(),
         needs_replay: incompat & incompat::RECOVER != 0,
         made: u64::from(le32(bytes, 0x108)?) | u64::from(byte(bytes, 0x276)?) << 32,
+        is_whole: ro_compat & RO_METADATA_CHECKSUMS == 0
+            || le32(bytes, CHECKSUM)? == !crc32c::crc32c(&bytes[..CHECKSUM]),
         special: special(bytes, compat)?,
         notes: notes(bytes, ro_compat, blocks > volume / block)?,
     })

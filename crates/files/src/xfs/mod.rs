@@ -242,8 +242,8 @@ impl FileSystem for Xfs<'_> {
         self.superblock.blocks * self.superblock.block
     }
 
-    fn made(&mut self) -> Option<i64> {
-        self.inode(self.superblock.root).ok()?.made()
+    fn made(&mut self) -> Tried<Option<i64>> {
+        Ok(self.inode(self.superblock.root)?.made())
     }
 
     fn claim_owned(&mut self, claims: &mut Claims) {

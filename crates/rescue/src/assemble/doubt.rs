@@ -64,6 +64,11 @@ pub enum Doubt {
         /// The byte of the array at which it begins.
         start: u64,
     },
+    /// What looks like a file system cannot be believed to be one.
+    Broken {
+        /// The reason, in a sentence without an end.
+        why: String,
+    },
     /// The array has a write journal, which may have newer data than the members.
     Journal,
     /// Writes were under way when a member left: what is computed from parity there may be wrong.
@@ -79,7 +84,13 @@ impl Doubt {
     /// True if the geometry may be another one, so that no byte is sure: [`crate::solve()`] finds it.
     #[must_use]
     pub fn is_of_geometry(&self) -> bool {
-        matches!(self, Doubt::Contradicted { .. } | Doubt::Recreated { .. } | Doubt::NoTable { .. })
+        matches!(
+            self,
+            Doubt::Contradicted { .. }
+                | Doubt::Recreated { .. }
+                | Doubt::NoTable { .. }
+                | Doubt::Broken { .. }
+        )
     }
 
     /// The bytes of the array that are in doubt; `None` if nothing says which.

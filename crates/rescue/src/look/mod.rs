@@ -38,6 +38,8 @@ pub struct Volume {
     pub contains: Vec<Signature>,
     /// When its file system was made, in seconds since 1970, if it says so.
     pub made: Option<i64>,
+    /// Why what looks like a file system cannot be believed to be one.
+    pub broken: Option<String>,
     /// True if other volumes lie in it, which make up its content.
     pub is_divided: bool,
 }
@@ -104,9 +106,13 @@ fn look_at(
         }
     }
     let name = unique(name, &found.volumes);
-    let made = if is(Class::FileSystem) { braid_files::made(&reader) } else { None };
+    let made = if is(Class::FileSystem) { braid_files::made(&reader) } else { Ok(None) };
+    let (made, broken) = match made {
+        Ok(made) => (made, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
     let is_divided = !inner.is_empty();
-    found.volumes.push(Volume { name, place, contains, made, is_divided });
+    found.volumes.push(Volume { name, place, contains, made, broken, is_divided });
     inner
 }
 

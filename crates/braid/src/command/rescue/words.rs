@@ -138,6 +138,11 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             "a file system begins at byte {start}, as in a partition, and no table names one: the table is lost, or the \
              array was created anew with another data offset. `braid rescue solve` reads the file system as it lies there"
         ),
+        Doubt::Broken { why } => format!(
+            "{}. It is damaged, or the array was created anew, and its order, chunk or offset are others than those of the \
+             data. `braid rescue solve` finds the geometry of the data",
+            shown(why)
+        ),
         Doubt::Recreated { at, made } => {
             let why = match made {
                 Some(made) => format!("its file system is older: of {}", time(*made)),
