@@ -33,7 +33,7 @@ pub struct Content {
     pub formats: Vec<String>,
     /// When the oldest file system in it was made, in seconds since 1970.
     pub made: Option<i64>,
-    /// Why what looks like a file system in it cannot be believed to be one.
+    /// The reason for which a file system in it cannot be believed.
     pub broken: Option<String>,
 }
 

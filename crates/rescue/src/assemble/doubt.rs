@@ -64,7 +64,7 @@ pub enum Doubt {
         /// The byte of the array at which it begins.
         start: u64,
     },
-    /// What looks like a file system cannot be believed to be one.
+    /// A file system whose superblock or root cannot be believed.
     Broken {
         /// The reason, in a sentence without an end.
         why: String,

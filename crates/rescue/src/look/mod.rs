@@ -38,7 +38,7 @@ pub struct Volume {
     pub contains: Vec<Signature>,
     /// When its file system was made, in seconds since 1970, if it says so.
     pub made: Option<i64>,
-    /// Why what looks like a file system cannot be believed to be one.
+    /// The reason for which its file system cannot be believed.
     pub broken: Option<String>,
     /// True if other volumes lie in it, which make up its content.
     pub is_divided: bool,
