@@ -93,8 +93,14 @@ fn orders(scratch: &Scratch) -> Vec<Order> {
         latency_us_p99: None,
         array: None,
     };
-    let bitmap =
-        |none, chunk_bytes| Order::Bitmap { none, chunk_bytes, write_behind: None, array: None };
+    let bitmap = |none: bool, chunk_bytes: Option<u64>| {
+        let (existing, write_behind, array) = (false, None, None);
+        Order::Bitmap { none, existing, chunk_bytes, write_behind, array }
+    };
+    let behind = |none: bool, writes: u32| {
+        let (existing, chunk_bytes, write_behind) = (!none, None, Some(writes));
+        Order::Bitmap { none, existing, chunk_bytes, write_behind, array: None }
+    };
     let mode = |mode: &str, parameters: &str| CacheOrder::Mode {
         mode: mode.to_owned(),
         parameters: parameters.to_owned(),
@@ -124,6 +130,8 @@ fn orders(scratch: &Scratch) -> Vec<Order> {
         bitmap(true, None),
         bitmap(false, None),
         bitmap(false, Some(4097)),
+        behind(false, 8),
+        behind(true, 8),
     ];
     for name in ["a.img", "b.img", "s.img", "nowhere.img"] {
         all.push(Order::Fail { member: text(name), array: None });

@@ -90,3 +90,26 @@ fn write_behind_is_refused_where_it_means_nothing() {
     let text = scratch.run(&["examine", "--bitmap", "a.img"]).ok().out;
     assert!(text.contains("Allow write behind, max 256"), "{text}");
 }
+
+#[test]
+fn write_behind_neither_adds_a_bitmap_nor_goes_unsaid_with_its_end() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 8 * MIB);
+    scratch.sparse("b.img", 8 * MIB);
+    scratch.run(&["create", "home", "--level", "1", "--assume-clean", "a.img", "b.img"]).ok();
+    let volume = scratch.up("home", &["--attach", "none"]);
+    let bitmap = || volume.status()["arrays"][0]["bitmap_chunk_bytes"].clone();
+    let grow = |args: &[&str]| scratch.run(&[&["grow", "home"], args].concat());
+    for writes in ["0", "64"] {
+        let output = grow(&["--write-behind", writes]);
+        assert!(output.err.contains("has no write-intent bitmap"), "{output}");
+        assert!(bitmap().is_null(), "{output}");
+    }
+    grow(&["--bitmap", "internal", "--write-behind", "64"]).ok();
+    assert!(bitmap().is_u64());
+    let output = grow(&["--bitmap", "none", "--write-behind", "64"]);
+    assert!(output.err.contains("which is to be removed"), "{output}");
+    assert!(bitmap().is_u64(), "{output}");
+    grow(&["--bitmap", "none", "--write-behind", "0"]).ok();
+    assert!(bitmap().is_null());
+}

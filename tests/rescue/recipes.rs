@@ -317,8 +317,15 @@ impl Case<'_> {
             self.scratch.path(),
             &["check", ".", "copy.img", "--volume", volume],
         );
+        // Its first line says how the copy was read.
+        let map = std::fs::read_to_string(self.scratch.join("copy.img.map")).expect("a map");
+        let read = map.lines().next().unwrap_or_default();
         for name in ["copy.img", "copy.img.map"] {
             std::fs::remove_file(self.scratch.join(name)).expect("it was copied");
+        }
+        if !matches!(judged.code(), 0 | 1) {
+            self.accuse("the copy could not be judged", &judged);
+            return Judged { text: "not judged".to_owned(), is_right: false };
         }
         let is_right = judged.status.success();
         let mut text = format!("{} ({status})", if is_right { "right" } else { "in doubt" });
@@ -330,7 +337,10 @@ impl Case<'_> {
                     text = "wrong (0), seen by verify (4)".to_owned();
                     self.is_seen_by_verify = true;
                 }
-                false => self.accuse("wrong content with exit status 0", &judged),
+                false => {
+                    let what = format!("wrong content with exit status 0: {read}");
+                    self.accuse(&what, &judged);
+                }
             }
         }
         Judged { text, is_right }

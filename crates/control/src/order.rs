@@ -105,6 +105,9 @@ pub enum Order {
         /// Away.
         #[serde(default)]
         none: bool,
+        /// Refused without a bitmap: none is added.
+        #[serde(default)]
+        existing: bool,
         /// Bytes that a bit stands for; nothing for what suits the members.
         chunk_bytes: Option<u64>,
         /// Writes that write-mostly members may have later than others; nothing for as many as before.
@@ -227,10 +230,11 @@ impl Order {
                 let size = bytes.map_or("max".to_owned(), |bytes| bytes.to_string());
                 on(&["grow"], array).option("size", Some(size))
             }
-            Order::Bitmap { none, chunk_bytes, write_behind, array } => {
+            Order::Bitmap { none, existing, chunk_bytes, write_behind, array } => {
                 let chunk = chunk_bytes.map_or("internal".to_owned(), |chunk| chunk.to_string());
                 let bitmap = if *none { "none".to_owned() } else { chunk };
-                let line = on(&["grow"], array).option("bitmap", Some(bitmap));
+                let is_told = *none || !*existing || chunk_bytes.is_some();
+                let line = on(&["grow"], array).option("bitmap", is_told.then_some(bitmap));
                 line.option("write-behind", write_behind.as_ref())
             }
             Order::Whole(order) => order.command(volume),

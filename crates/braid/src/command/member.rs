@@ -282,8 +282,8 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
             Some(BitmapArg::Internal) | None => (false, None),
             Some(BitmapArg::Chunk(chunk)) => (false, Some(chunk.bytes())),
         };
-        let array = array_of(&grow.which);
-        let order = Order::Bitmap { none, chunk_bytes, write_behind, array };
+        let (existing, array) = (grow.by.bitmap.is_none(), array_of(&grow.which));
+        let order = Order::Bitmap { none, existing, chunk_bytes, write_behind, array };
         give(&grow.name, &order, grow.how)?;
     }
     Ok(())

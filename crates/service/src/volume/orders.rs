@@ -103,13 +103,13 @@ impl Orders<'_> {
                 },
             ),
             Order::MemberSize { bytes, array } => set_member_size(remote, bytes, array),
+            Order::Bitmap { none: true, write_behind: Some(1..), .. } => Err(Failure::failed(
+                "write-behind needs a write-intent bitmap, which is to be removed",
+            )),
             Order::Bitmap { none: true, array, .. } => remove_bitmap(remote, array),
-            Order::Bitmap { chunk_bytes: chunk, write_behind: behind, array, .. } => on_one(
-                remote,
-                Which::Named(array),
-                move |engine| Ok(engine.check_add_bitmap(chunk, behind)?.map(bitmap_in_words)),
-                move |engine| async move { engine.add_bitmap(chunk, behind).await.map(bitmap_in_words) },
-            ),
+            Order::Bitmap { existing, chunk_bytes, write_behind, array, .. } => {
+                add_bitmap(remote, existing, (chunk_bytes, write_behind), array)
+            }
         }
     }
 
@@ -212,6 +212,26 @@ fn set_member_size(remote: &Remote, bytes: Option<u64>, array: Option<String>) -
                  brought up again"
             )
         })
+    })
+}
+
+/// Adds a bitmap with these chunks and so many writes behind, or changes the one that `existing` says must be there.
+fn add_bitmap(
+    remote: &Remote,
+    existing: bool,
+    (chunk, behind): (Option<u64>, Option<u32>),
+    array: Option<String>,
+) -> Answer {
+    let check = move |engine: &Redundant| {
+        if existing && engine.status().bitmap.is_none() {
+            let why = "the array has no write-intent bitmap, which write-behind needs: `braid grow --bitmap internal` \
+                       adds one, also together with --write-behind";
+            return Err(ControlError::Unsuitable(why.to_owned()));
+        }
+        Ok(engine.check_add_bitmap(chunk, behind)?.map(bitmap_in_words))
+    };
+    on_one(remote, Which::Named(array), check, move |engine| async move {
+        engine.add_bitmap(chunk, behind).await.map(bitmap_in_words)
     })
 }
 
