@@ -16,7 +16,8 @@
 //!   their files, and these files' parent directories are held.
 //! * Nothing is written. The journal of ext3 and ext4 is replayed into memory; those of xfs and btrfs are not.
 //!
-//! Deliberately absent: I/O (a [`ReadAt`] is given), checksums of metadata but those of the journal and of btrfs, repair.
+//! Deliberately absent: I/O (a [`ReadAt`] is given), repair, checksums of metadata but those of the journal, of btrfs and,
+//! for its age, of ext's superblock.
 //!
 //! Superblocks alone are read for the search of lost arrays, too.
 

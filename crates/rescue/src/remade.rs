@@ -45,8 +45,10 @@ impl Content {
         for volume in volumes {
             let formats = volume.contains.iter().map(|one| one.uuid.clone().unwrap_or_default());
             content.formats.extend(formats);
-            content.made = content.made.into_iter().chain(volume.made).min();
-            content.broken = content.broken.take().or_else(|| volume.broken.clone());
+            match &volume.made {
+                Ok(made) => content.made = content.made.into_iter().chain(*made).min(),
+                Err(why) => content.broken = Some(why.clone()),
+            }
         }
         content
     }

@@ -37,7 +37,7 @@ mod incompat {
 }
 
 const RO_SPARSE_SUPER: u32 = 0x1;
-const RO_GROUP_CHECKSUMS: u32 = 0x10 | 0x400;
+const RO_GROUP_CHECKSUMS: u32 = 0x10 | RO_METADATA_CHECKSUMS;
 const RO_BIGALLOC: u32 = 0x200;
 const RO_METADATA_CHECKSUMS: u32 = 0x400;
 const RO_KNOWN: u32 = 0x1_ffff;

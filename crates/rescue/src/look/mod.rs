@@ -36,10 +36,8 @@ pub struct Volume {
     pub place: Place,
     /// The formats at its start.
     pub contains: Vec<Signature>,
-    /// When its file system was made, in seconds since 1970, if it says so.
-    pub made: Option<i64>,
-    /// The reason for which its file system cannot be believed.
-    pub broken: Option<String>,
+    /// When its file system was made, in seconds since 1970, if it says so; or the reason for which it cannot be believed.
+    pub made: Result<Option<i64>, String>,
     /// True if other volumes lie in it, which make up its content.
     pub is_divided: bool,
 }
@@ -107,12 +105,9 @@ fn look_at(
     }
     let name = unique(name, &found.volumes);
     let made = if is(Class::FileSystem) { braid_files::made(&reader) } else { Ok(None) };
-    let (made, broken) = match made {
-        Ok(made) => (made, None),
-        Err(error) => (None, Some(error.to_string())),
-    };
+    let made = made.map_err(|error| error.to_string());
     let is_divided = !inner.is_empty();
-    found.volumes.push(Volume { name, place, contains, made, broken, is_divided });
+    found.volumes.push(Volume { name, place, contains, made, is_divided });
     inner
 }
 
