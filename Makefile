@@ -127,7 +127,7 @@ reproduce-document: $(TESTS)
 interop: export BRAID_INTEROP = all
 interop: export BRAID_INTEROP_TABLE = $(CURDIR)/docs/interop.md
 interop:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build test kernels
 	@scripts/kernels.sh
 	@$(MAKE) only TEST='braid interop'
 	@$(MAKE) only TEST='braid rescue recipes'

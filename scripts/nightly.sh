@@ -111,6 +111,10 @@ caches() { # crashes, exhausted memory, failures of every request, flipped bits
     done
 }
 
+recipes() {
+    scripts/setup.sh kernels && BRAID_RECIPES=${RECIPES:-10} make only TEST='braid rescue recipes'
+}
+
 advisories() { # RustSec's are fetched, which a machine may not be able to
     cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny --version 0.20.2 || return
     if cargo deny fetch db; then
@@ -132,7 +136,7 @@ step crashes crashes
 step caches caches
 step restarts env "BRAID_REMOTE_RESTARTS=${RESTARTS:-10000}" make only TEST='braid remote_members restarts'
 step geometries env "BRAID_SEEDS=${GEOMETRIES:-1000}" make only TEST='braid-rescue solve what_is_decided'
-step recipes env "BRAID_RECIPES=${RECIPES:-10}" make only TEST='braid rescue recipes'
+step recipes recipes
 step reproduce make reproduce
 step presets make lab-smoke
 step interop make interop

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, by Debian package: setup.sh [build] [test] [foreign] [guest] [ceph] [lab] [demo] [bench]
+# Installs what is missing, by Debian package: setup.sh [build] [test] [foreign] [guest] [kernels] [ceph] [lab] [demo] [bench]
 #
 # Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops. Programs in Python that Debian
 # lacks come from PyPI, by name and version, into target/python; without a network, tests that use them are skipped.
@@ -88,6 +88,11 @@ for purpose in "${@:-build}"; do
             need mmdebstrap mmdebstrap
             need mkfs.ext4 e2fsprogs
             ;;
+        kernels) # programs of this machine that run beside a kernel as a process
+            need lvm lvm2
+            need nbd-client nbd-client
+            need zstd zstd
+            ;;
         ceph)
             need ceph ceph-common
             need ceph-mon ceph-mon
@@ -129,7 +134,7 @@ for purpose in "${@:-build}"; do
             need losetup mount
             ;;
         *)
-            echo "setup.sh: unknown purpose '$purpose': build, test, foreign, guest, ceph, lab, demo or bench" >&2
+            echo "setup.sh: unknown purpose '$purpose': build, test, foreign, guest, kernels, ceph, lab, demo or bench" >&2
             exit 2
             ;;
     esac

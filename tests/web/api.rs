@@ -1,8 +1,10 @@
 //! The interface for programs: volumes are created, brought up, followed, changed and ended. The OpenAPI document
 //! lists every route, and every answer matches its schema.
 
+use std::collections::BTreeSet;
 use std::io::BufRead;
 
+use braid_control::Order;
 use serde_json::{Value, json};
 
 use crate::common::{MIB, Scratch, wait_until};
@@ -220,6 +222,56 @@ fn the_description_has_all_routes_and_the_program_answers_with_it() {
     let scratch = Scratch::new();
     let web = Web::start(&scratch, &[]);
     assert_eq!(web.get("/api/v1/openapi.json").ok(), document);
+}
+
+/// The names that the program takes at a place within an order, as its error about another one lists them.
+fn taken(place: &[&str]) -> BTreeSet<String> {
+    let unknown =
+        place.iter().rev().fold(json!({ "?": null }), |inner, name| json!({ *name: inner }));
+    let error = serde_json::from_value::<Order>(unknown).expect_err("no order").to_string();
+    match error.starts_with("unknown ") {
+        true => error.split('`').skip(3).step_by(2).map(str::to_owned).collect(),
+        false => BTreeSet::new(),
+    }
+}
+
+/// The same as the description has it.
+fn described(schema: &Value, place: &[&str]) -> BTreeSet<String> {
+    let choices = |schema: &Value| {
+        schema["oneOf"].as_array().cloned().unwrap_or_else(|| vec![schema.clone()])
+    };
+    let here = place.iter().fold(schema.clone(), |schema, name| {
+        let below = choices(&schema).into_iter().map(|one| one["properties"][*name].clone());
+        below.into_iter().find(|one| !one.is_null()).unwrap_or_default()
+    });
+    let names = |one: Value| {
+        let fields = one["properties"].as_object().into_iter().flat_map(|all| all.keys().cloned());
+        let words = one["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        fields.chain(words.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    choices(&here).into_iter().flat_map(names).collect()
+}
+
+#[test]
+fn the_description_has_every_order_with_all_its_fields() {
+    let document: Value = serde_json::from_str(DOCUMENT).expect("JSON");
+    let schema = &document["components"]["schemas"]["Order"];
+    let mut places = vec![Vec::new()];
+    let mut fields = 0;
+    while let Some(place) = places.pop() {
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
+        let names = taken(&place);
+        if names.is_empty() {
+            // A value, which has no names.
+            continue;
+        }
+        assert_eq!(described(schema, &place), names, "{place:?}");
+        fields += names.len();
+        let below =
+            |name: String| place.iter().map(|one| (*one).to_owned()).chain([name]).collect();
+        places.extend(names.into_iter().map(below));
+    }
+    assert!(fields > 50, "{fields}");
 }
 
 /// Runs the examples of `x-examples` in their order: each has a request and the expected status. `/srv` stands for a folder

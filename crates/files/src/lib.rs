@@ -123,7 +123,8 @@ fn known<'s>(source: &'s dyn ReadAt) -> Result<Box<dyn FileSystem + 's>, FilesEr
 /// does not say. Of xfs version 4, which does not, it is the last change of the root directory's attributes or entries.
 ///
 /// # Errors
-/// The superblock or the root directory of a known file system cannot be read or believed: what lies there may be something else.
+/// The superblock of a known file system (of xfs and btrfs its root directory, too) cannot be read or believed: what lies
+/// there may be something else.
 pub fn made(source: &dyn ReadAt) -> Result<Option<i64>, FilesError> {
     match known(source) {
         Ok(mut found) => {

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::slice;
 
 use braid_files::sparse::Sparse;
-use braid_files::{Event, Extent, FilesError, Kind, Limits, Owner, ReadAt, Report, Volume, owners};
+use braid_files::{
+    Event, Extent, FilesError, Kind, Limits, Owner, ReadAt, Report, Volume, made, owners,
+};
 use braid_seed::Rng;
 
 fn folder(below: &str) -> PathBuf {
@@ -365,6 +367,25 @@ fn unpacked(name: &str) -> Vec<u8> {
     let mut bytes = vec![0; image.size() as usize];
     image.read_at(0, &mut bytes).expect("all of it is there");
     bytes
+}
+
+/// Bytes that look like a superblock and are the sum of several, as parity has them.
+#[test]
+fn a_superblock_that_is_not_believed_says_no_age() {
+    const SUPERBLOCK: usize = 1024;
+    let image = unpacked("ext4-inline");
+    let age = made(&image).expect("it is read").expect("mke2fs noted it");
+    // Its own words for the time of its making.
+    let place = SUPERBLOCK + 0x108;
+    let word = image[place..place + 4].try_into().expect("four bytes");
+    assert_eq!(age, i64::from(u32::from_le_bytes(word)));
+    for (what, place) in [("the checksum", SUPERBLOCK + 0x3fc), ("a byte of the age", place)] {
+        let mut sum = image.clone();
+        sum[place] ^= 1;
+        let error = made(&sum).expect_err(what);
+        assert!(matches!(error, FilesError::Superblock { .. }), "{what}: {error:?}");
+        assert!(error.to_string().contains("checksum"), "{what}: {error}");
+    }
 }
 
 fn report(image: &Vec<u8>, limits: &Limits) -> Report {
