@@ -1,9 +1,13 @@
 //! Servers that return as something else, or break the protocol: clear errors, and nothing lost.
 
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
-use crate::common::{MIB, Scratch, pattern, skip_without, wait_until};
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::common::{MIB, Scratch, Tool, pattern, skip_without, wait_until};
 use crate::far::{Far, member, socket};
 
 #[test]
@@ -52,6 +56,60 @@ fn a_server_that_returns_as_less_than_it_was_is_not_used() {
     let mut client = near.client();
     let _far = Far::nbdkit(&["file", disk], &socket);
     assert_eq!(client.read(0, 4096).expect("a read"), pattern(7, 0, 4096));
+    near.down();
+}
+
+/// Returns the ranges that are data, of all that a client at `socket` is told about holes.
+fn data(socket: &Path) -> Vec<(u64, u64)> {
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let map = Tool::new("nbdinfo").args(["--map", "--json", &uri]).run().ok().out;
+    let map: serde_json::Value = serde_json::from_str(&map).expect("JSON");
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    let extents = map.as_array().expect("extents").iter();
+    let data = extents.filter(|extent| number(&extent["type"]) == 0);
+    data.map(|extent| (number(&extent["offset"]), number(&extent["length"]))).collect()
+}
+
+/// Servers of three kinds, and what lies over them: a client copies only what is stored on the other machine.
+#[test]
+fn holes_of_a_server_are_passed_on() {
+    skip_without!("nbdkit", "qemu-nbd", "nbdinfo");
+    let scratch = Scratch::new();
+    let socket = socket(&scratch);
+    let disk = scratch.sparse("far.img", 64 * MIB);
+    let path = disk.to_str().expect("a plain name");
+    // Closed at once: a file that another program has open is no member.
+    let open = || std::fs::File::options().write(true).open(&disk).expect("a file");
+    let put = |place| open().write_all_at(&pattern(7, place, 64 << 10), place).expect("room");
+    [MIB, 40 * MIB].into_iter().for_each(put);
+    let stored = [(MIB, 64 << 10), (40 * MIB, 64 << 10)];
+    let qemu = || {
+        let args = ["--format=raw", "--persistent", "--shared=0", "--socket"];
+        Far::start(Tool::new("qemu-nbd").args(args).arg(&socket).arg(path), &socket)
+    };
+    let servers: [(&str, &dyn Fn() -> Far); 3] = [
+        ("nbdkit", &|| Far::nbdkit(&["file", path], &socket)),
+        ("braid", &|| Far::braid(&scratch, path, &socket)),
+        ("qemu-nbd", &qemu),
+    ];
+    for (name, server) in servers {
+        let far = server();
+        let near = scratch.up(&member(&socket, ""), &["--name", "near", "--attach", "none"]);
+        assert_eq!(data(&near.socket()), stored, "{name}");
+        // The other writes beside us: nothing is kept from the last question.
+        put(9 * MIB);
+        assert_eq!(data(&near.socket()), [stored[0], (9 * MIB, 64 << 10), stored[1]], "{name}");
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(open(), hole, 9 * MIB, 64 << 10).expect("a hole");
+        near.down();
+        drop(far);
+    }
+    let _far = servers[0].1();
+    scratch.sparse("near.img", 64 * MIB);
+    let stack = format!("raid0(near.img, {}, chunk=64K)", member(&socket, ""));
+    let near = scratch.up(&stack, &["--name", "both", "--attach", "none"]);
+    let twice = |(at, len)| (2 * at + (64 << 10), len);
+    assert_eq!(data(&near.socket()), stored.map(twice));
     near.down();
 }
 

@@ -14,8 +14,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-use braid_block::{Errno, Extent, Io, Limits, Op, Span};
-use braid_engine::{Clock, Dev, Device, Pending};
+use braid_block::{Errno, Io, Limits, Op, Span};
+use braid_engine::{Clock, Dev, Device, Extents, Pending};
 use braid_level::CacheMode;
 use braid_status::CacheCounts;
 
@@ -359,11 +359,11 @@ impl Device for Cache {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         let contents = self.state.contents.borrow();
         let is_touched = |dirty: &crate::dirty::Dirty| dirty.touches(contents.blocks(span));
         if contents.dirty().is_some_and(is_touched) {
-            return vec![Extent::data(span.len)];
+            return Extents::data(span.len);
         }
         self.state.origin.extents(span)
     }

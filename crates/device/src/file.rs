@@ -34,8 +34,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_block::{Completion, Errno, Extent, Flags, Io, Limits, Op, Payload, Span};
-use braid_engine::{Device, Pending};
+use braid_block::{Completion, Errno, Flags, Io, Limits, Op, Payload, Span};
+use braid_engine::{Device, Extents, Pending};
 use braid_mem::Pool;
 use braid_uring::{Failures, Fd, Handle};
 use rustix::fs::{FallocateFlags, OFlags};
@@ -340,13 +340,13 @@ impl Device for FileDevice {
     /// Asks the file system where its holes are. The answer comes from metadata that is in
     /// memory after the first question, so it is asked from the shard's own thread, which others
     /// wait for: some hundred system calls at most.
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         let shared = &self.inner.shared;
         if shared.block_device {
-            return vec![Extent::data(span.len)];
+            return Extents::data(span.len);
         }
         let start = shared.window.offset + span.offset;
-        extents::of(&shared.file, Span::new(start, span.len))
+        Extents::Known(extents::of(&shared.file, Span::new(start, span.len)))
     }
 }
 

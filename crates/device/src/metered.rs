@@ -23,9 +23,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
+use braid_block::{Completion, Errno, Io, Limits, Op, Payload, Span};
 use braid_engine::canary::Canary;
-use braid_engine::{CompletionSource, Dev, Device, Pending, Tasks, Ticket};
+use braid_engine::{CompletionSource, Dev, Device, Extents, Pending, Tasks, Ticket};
 use braid_mem::Buf;
 use braid_uring::Failures;
 use slab::Slab;
@@ -158,7 +158,7 @@ impl Device for Behind {
         self.0.start(io)
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.0.extents(span)
     }
 }
@@ -202,7 +202,7 @@ impl<D: Device> Device for Metered<D> {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.device.extents(span)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits, Op};
-use braid_engine::{Device, Pending};
+use braid_engine::{Device, Extents, Pending};
 use braid_model::{Answer, Bus, BusProfile, CommandQueue, Timetable, Work};
 use braid_uring::Handle;
 
@@ -142,7 +142,7 @@ impl Device for ModelledDevice {
         })
     }
 
-    fn extents(&self, span: braid_block::Span) -> Vec<braid_block::Extent> {
+    fn extents(&self, span: braid_block::Span) -> Extents {
         self.ram.extents(span)
     }
 }

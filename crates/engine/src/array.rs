@@ -4,8 +4,10 @@ use braid_array::plan::plan_span;
 use braid_array::{ByRole, Fan, Geometry, MemberSpan, Plan};
 use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
 
+use crate::background::Later;
 use crate::device::addressed;
-use crate::{Dev, Device, Pending, join_all};
+use crate::pending::join_futures;
+use crate::{Dev, Device, Extents, Pending, join_all};
 
 /// Largest number of runs whose extents one call asks for, and so of extents that it reports: callers wait.
 const MOST_RUNS: usize = 128;
@@ -78,26 +80,44 @@ impl<G: Geometry> Device for Array<G> {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
-        let mut extents: Vec<Extent> = Vec::new();
+    fn extents(&self, span: Span) -> Extents {
         let span = addressed(span);
-        let mut offset = span.offset;
-        for _ in 0..MOST_RUNS {
-            if offset == span.end() || extents.len() >= MOST_RUNS {
-                break;
-            }
+        let (mut offset, mut answers) = (span.offset, Vec::new());
+        while offset != span.end() && answers.len() < MOST_RUNS {
             let run = self.geometry.locate(offset);
             let wanted = MemberSpan::new(run.offset, run.len.min(span.end() - offset));
-            for extent in self.members[run.role].extents(whole(wanted)) {
-                offset += extent.len;
-                match extents.last_mut() {
-                    Some(last) if last.is_like(&extent) => last.len += extent.len,
-                    _ => extents.push(extent),
-                }
+            answers.push((wanted.len, self.members[run.role].extents(whole(wanted))));
+            offset += wanted.len;
+        }
+        if answers.iter().all(|(_, answer)| matches!(answer, Extents::Known(_))) {
+            let known =
+                answers.into_iter().filter_map(|(len, answer)| Some((len, answer.at_once()?)));
+            return Extents::Known(joined(known));
+        }
+        Extents::asked(async move {
+            let boxed = |(len, answer)| (len, Box::pin(answer) as Later<'_, _>);
+            let (lens, answers): (Vec<u64>, Vec<_>) = answers.into_iter().map(boxed).unzip();
+            joined(lens.into_iter().zip(join_futures(answers).await))
+        })
+    }
+}
+
+/// Joins the answers to runs of the array that follow each other, up to the first one that ends before its run.
+fn joined(answers: impl Iterator<Item = (u64, Vec<Extent>)>) -> Vec<Extent> {
+    let mut extents: Vec<Extent> = Vec::new();
+    for (len, answer) in answers {
+        let known: u64 = answer.iter().map(|extent| extent.len).sum();
+        for extent in answer {
+            match extents.last_mut() {
+                Some(last) if last.is_like(&extent) => last.len += extent.len,
+                _ => extents.push(extent),
             }
         }
-        extents
+        if known < len {
+            break;
+        }
     }
+    extents
 }
 
 /// Returns the completion of a fan whose member I/Os are `started`.

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use braid_array::{ArrayByte, ArraySpan};
-use braid_block::{Errno, Extent, Io, Limits, Op, Span};
+use braid_block::{Errno, Io, Limits, Op, Span};
 
-use crate::Pending;
 use crate::contract::Contract;
+use crate::{Extents, Pending};
 
 /// Returns the part of the array that a request addresses: all bytes of an array's device are the array's.
 #[inline]
@@ -31,8 +31,8 @@ pub trait Device {
 
     /// Returns the extents behind `span`, in order, or only the first few if there are more. A device that does
     /// not know them returns "data".
-    fn extents(&self, span: Span) -> Vec<Extent> {
-        vec![Extent::data(span.len)]
+    fn extents(&self, span: Span) -> Extents {
+        Extents::data(span.len)
     }
 }
 
@@ -116,11 +116,8 @@ impl Dev {
     ///
     /// # Panics
     /// If `span` is empty or out of range.
-    pub fn extents(&self, span: Span) -> Vec<Extent> {
+    pub fn extents(&self, span: Span) -> Extents {
         assert!(!span.is_empty() && span.is_within(self.limits.size));
-        let extents = self.device.extents(span);
-        let covered: u64 = extents.iter().map(|extent| extent.len).sum();
-        assert!(covered > 0 && covered <= span.len, "extents of {covered} bytes for {span}");
-        extents
+        self.device.extents(span).checked(span)
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use braid_block::{Errno, Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::{Dev, Device, Pending};
+use braid_engine::{Dev, Device, Extents, Pending};
 use braid_mem::Pool;
 use braid_uring::Fd;
 
@@ -300,14 +300,15 @@ impl Device for Shared {
         }))
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         let bytes = self.0.bytes.borrow();
         let blocks = bytes[range(span)].chunks(self.0.limits.logical_block as usize);
-        blocks
+        let extents = blocks
             .map(|block| match block.iter().all(|byte| *byte == 0) {
                 true => Extent::hole(block.len() as u64),
                 false => Extent::data(block.len() as u64),
             })
-            .collect()
+            .collect();
+        Extents::Known(extents)
     }
 }

@@ -1,17 +1,18 @@
 //! The next data, or hole, of a volume.
 
-use braid_block::{Errno, Limits, Span};
+use braid_block::{Errno, Extent, Limits, Span};
 use braid_engine::Dev;
 
 use crate::session::NXIO;
 
 /// The first byte from `offset` on, which is inside, that is data (or, if false, in a hole).
-/// The end of the volume counts as a hole.
+/// The end of the volume counts as a hole. What only another machine knows counts as data: a seek waits for nobody.
 pub(crate) fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
     let Limits { size, logical_block, .. } = *dev.limits();
     let mut at = offset - offset % u64::from(logical_block);
     while at < size {
-        for extent in dev.extents(Span::new(at, size - at)) {
+        let rest = Span::new(at, size - at);
+        for extent in dev.extents(rest).at_once().unwrap_or_else(|| vec![Extent::data(rest.len)]) {
             if extent.zero != data {
                 return Ok(at.max(offset));
             }

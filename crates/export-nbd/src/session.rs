@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use braid_block::{Flags, Io, Span};
+use braid_block::{Extent, Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Offered};
 use braid_mem::Pool;
 use braid_nbd::protocol::{self, CheckedRequest, Command, ExportInfo, Negotiated, ParsedHeader};
@@ -97,8 +97,8 @@ pub(crate) struct Session<S: Stream> {
     in_flight: InFlight<(CheckedRequest, Option<Admitted>)>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
-    /// Until a question for block status is answered: each may be hundreds of system calls.
-    status_turn: Option<Wait<()>>,
+    /// The answer to a question for block status; requests behind it wait.
+    status: Option<Wait<Vec<Extent>>>,
     watch: Watch<S>,
     stopped: Wait<End>,
     end: Option<End>,
@@ -109,7 +109,7 @@ pub(crate) struct Session<S: Stream> {
     in_flight_bytes: u64,
 }
 
-type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
+pub(crate) type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// Why parsing stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl<S: Stream> Session<S> {
             in_flight: InFlight::new(MOST_IN_FLIGHT),
             outbox: Outbox::default(),
             writable: None,
-            status_turn: None,
+            status: None,
             watch,
             stopped: Box::pin(end_of(stop, closed)),
             end: None,
@@ -286,13 +286,13 @@ impl<S: Stream> Session<S> {
             // A hint, for which nothing in the stack has a use.
             Command::Cache { .. } => self.reply_ok(request),
             Command::BlockStatus { offset, length, one_extent } => {
-                let stream = &self.parts.stream;
-                let turn = self.status_turn.get_or_insert_with(|| Box::pin(stream.turn()));
-                if turn.as_mut().poll(cx).is_pending() {
+                let span = Span::new(offset, length);
+                let mut status = self.status.take().unwrap_or_else(|| self.ask_status(span));
+                let Poll::Ready(extents) = status.as_mut().poll(cx) else {
+                    self.status = Some(status);
                     return Poll::Pending;
-                }
-                self.status_turn = None;
-                self.reply_status(request, Span::new(offset, length), one_extent);
+                };
+                self.reply_status(request, span, one_extent, &extents);
             }
             Command::Disconnect => self.end = Some(End::Disconnected),
         }

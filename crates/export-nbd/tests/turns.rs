@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::thread::JoinHandle;
 
-use braid_block::{Extent, Io, Limits, Span};
-use braid_engine::{Dev, Device, Pending};
+use braid_block::{Io, Limits, Span};
+use braid_engine::{Dev, Device, Extents, Pending};
 use braid_export_nbd::{Bounds, Overlaps, Server, Visitor};
 use braid_mem::Pool;
 use braid_nbd::client::encode_request;
@@ -33,9 +33,9 @@ impl Device for Asked {
         Pending::ready(io.complete(Ok(())))
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.0.set(self.0.get() + 1);
-        vec![Extent::data(span.len)]
+        Extents::data(span.len)
     }
 }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use braid_block::{Completion, Errno, Flags, Io, Limits, Op, Payload, Span};
-use braid_engine::{CompletionSource, Device, Pending, Signal, Tasks, Ticket};
+use braid_block::{Completion, Errno, Extent, Flags, Io, Limits, Op, Payload, Span};
+use braid_engine::{CompletionSource, Device, Extents, Pending, Signal, Tasks, Ticket};
 use braid_mem::Pool;
 use braid_nbd::protocol::constants::*;
 use braid_uring::{Failures, Stream};
@@ -95,7 +95,7 @@ impl<C: Connect> RemoteDevice<C> {
         let count = config.offer.connections(config.connections);
         set(&config.traffic.wanted, count.into());
         set(&config.traffic.deadline_us, config.deadline.as_micros() as u64);
-        let session = Session::new(tasks.now(), config.deadline, journal);
+        let session = Session::new(tasks.now(), config.deadline, journal, config.offer.block);
         let inner = Rc::new(Inner {
             config,
             connect,
@@ -146,6 +146,46 @@ impl<C: Connect> Device for RemoteDevice<C> {
             return inner.submit(io);
         }
         Pending::task(Rc::clone(inner).in_steps(io, most))
+    }
+
+    /// Asks the server, if it knows holes. One that has none any more, or does not answer, has data.
+    fn extents(&self, span: Span) -> Extents {
+        let inner = Rc::clone(&self.inner);
+        if !inner.config.offer.has_status {
+            return Extents::data(span.len);
+        }
+        Extents::asked(async move {
+            let first = Span::new(span.offset, span.len.min(MOST_ZEROES));
+            let id = inner.session.borrow_mut().ask(inner.tasks.now(), first);
+            inner.dispatch();
+            let asked = Asked { inner: &inner, id, is_taken: false };
+            asked.await.unwrap_or_else(|_| vec![Extent::data(span.len)])
+        })
+    }
+}
+
+/// A question for holes that is under way.
+struct Asked<'a, C: Connect> {
+    inner: &'a Inner<C>,
+    id: u32,
+    is_taken: bool,
+}
+
+impl<C: Connect> Future for Asked<'_, C> {
+    type Output = Result<Vec<Extent>, Errno>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.inner.session.borrow_mut().take_status(self.id, cx.waker());
+        self.is_taken = answer.is_some();
+        answer.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<C: Connect> Drop for Asked<'_, C> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.inner.session.borrow_mut().abandon(self.id);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::connect::{Address, limit_calls};
 use crate::link::{command_of, os_error};
 use crate::offer::{Offer, Unfit};
 use crate::secure::{Secured, Talk, receive};
-use crate::session::Outgoing;
+use crate::session::{Ask, Outgoing};
 
 /// Why a server is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ impl Direct {
         let (file, channel) = address.open(limit).map_err(DirectError::Connect)?;
         limit_calls(&file, Some(limit))?;
         let style = ReplyStyle::Structured;
-        let config = ClientConfig { export: export.to_owned(), style, base_allocation: false };
+        let config = ClientConfig { export: export.to_owned(), style, base_allocation: true };
         let (mut stream, mut handshake): (Box<dyn Talk>, _) = match channel {
             None => (Box::new(file), ClientHandshake::new(config)),
             Some(channel) => {
@@ -134,7 +134,7 @@ impl Direct {
     /// Sends a request and waits for its answer: the data of a read.
     fn exchange(&mut self, op: Op, span: Span, payload: &[u8]) -> io::Result<Vec<u8>> {
         self.cookie += 1;
-        let out = Outgoing { cookie: self.cookie, op, flags: Flags::NONE, span };
+        let out = Outgoing { cookie: self.cookie, ask: Ask::Io(op), flags: Flags::NONE, span };
         let command: Command = command_of(&out, &self.offer);
         let mode = self.offer.style.header_mode();
         let header = encode_request(mode, self.cookie, &command);

@@ -21,7 +21,7 @@ use braid_nbd::protocol::{Command, NbdErrno, ReplyStyle};
 use braid_uring::Stream;
 
 use crate::offer::{Offer, Unfit};
-use crate::session::{Fault, Outgoing, Session};
+use crate::session::{Ask, Fault, Outgoing, Session};
 
 /// Bytes of the receive buffer; more than the longest message about an error.
 pub(crate) const BUFFER: usize = 256 << 10;
@@ -111,7 +111,7 @@ pub(crate) async fn shake<S: Stream>(
     inbox: &mut Inbox,
 ) -> Result<(Offer, Duration), Ended> {
     let style = ReplyStyle::Extended;
-    let config = ClientConfig { export: export.to_owned(), style, base_allocation: false };
+    let config = ClientConfig { export: export.to_owned(), style, base_allocation: true };
     let mut handshake = match is_secured {
         false => ClientHandshake::new(config),
         true => ClientHandshake::secured(config),
@@ -143,9 +143,13 @@ pub(crate) fn command_of(out: &Outgoing, offer: &Offer) -> Command {
     let Span { offset, len: length } = out.span;
     let fua = out.flags.contains(Flags::FUA);
     // Discards may be longer, and have no use for it.
-    let short = if out.op.has_data() { length } else { 0 };
+    let short = if out.ask.has_data() { length } else { 0 };
     let short = u32::try_from(short).expect("requests with data are cut to what the server takes");
-    match out.op {
+    let op = match out.ask {
+        Ask::Status => return Command::BlockStatus { offset, length, one_extent: false },
+        Ask::Io(op) => op,
+    };
+    match op {
         Op::Read => {
             Command::Read { offset, length: short, dont_fragment: offer.has(NBD_FLAG_SEND_DF) }
         }
@@ -363,7 +367,13 @@ fn take_reply(
             }
         }
         Body::None => {}
-        Body::BlockStatus { .. } => return Err(Ended::Uncalled),
+        // There is one context of metadata, base:allocation.
+        Body::BlockStatus { ref extents, .. } => {
+            session.note_status(
+                cookie,
+                extents.clone().map(|extent| (extent.length, extent.status)),
+            )?;
+        }
     }
     Ok(done.then_some(cookie))
 }

@@ -55,6 +55,8 @@ pub struct Offer {
     pub style: ReplyStyle,
     /// `NBD_FLAG_*`.
     pub flags: u16,
+    /// The server says where holes are (`base:allocation`).
+    pub has_status: bool,
 }
 
 impl Offer {
@@ -88,6 +90,7 @@ impl Offer {
             most: most.min(MOST_PAYLOAD) / LARGEST_BLOCK * LARGEST_BLOCK,
             style: agreed.style,
             flags: agreed.transmission_flags,
+            has_status: agreed.base_allocation.is_some(),
         })
     }
 

@@ -21,17 +21,18 @@
 
 mod expiry;
 mod slot;
+mod status;
 
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
 
-use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
+use braid_block::{Completion, Errno, Extent, Flags, Io, Op, Payload, Span};
 use slab::Slab;
 
 use crate::journal::{Journal, Piece};
+pub(crate) use slot::{Ask, Fault, Outgoing};
 use slot::{Counted, Owner, Phase, Slot, State};
-pub(crate) use slot::{Fault, Outgoing};
 
 /// See the module.
 pub(crate) struct Session {
@@ -49,12 +50,15 @@ pub(crate) struct Session {
     gave_up: bool,
     lost: Option<Errno>,
     deadline: Duration,
+    /// Bytes of the member's smallest request.
+    block: u64,
     counted: Counted,
 }
 
 impl Session {
-    /// Makes a session without a connection, with a journal of `journal` bytes; 0 for none.
-    pub(crate) fn new(now: Duration, deadline: Duration, journal: usize) -> Session {
+    /// Makes a session without a connection, for requests of whole blocks of `block` bytes, with a journal of `journal`
+    /// bytes; 0 for none.
+    pub(crate) fn new(now: Duration, deadline: Duration, journal: usize, block: u32) -> Session {
         Session {
             slots: Slab::with_capacity(256),
             turn: 0,
@@ -67,6 +71,7 @@ impl Session {
             gave_up: false,
             lost: None,
             deadline,
+            block: block.into(),
             counted: Counted::default(),
         }
     }
@@ -88,7 +93,18 @@ impl Session {
     /// Takes in a request, and returns its number.
     pub(crate) fn submit(&mut self, now: Duration, io: Io) -> u32 {
         let Io { op, flags, span, payload } = io;
-        let id = self.insert(now, op, flags, span, payload, Owner::Caller(None));
+        let id = self.insert(now, Ask::Io(op), flags, span, payload, Owner::Caller(None));
+        self.begin(id)
+    }
+
+    /// Takes in a question for the holes of `span`, and returns its number.
+    pub(crate) fn ask(&mut self, now: Duration, span: Span) -> u32 {
+        let (ask, owner) = (Ask::Status, Owner::Caller(None));
+        let id = self.insert(now, ask, Flags::NONE, span, Payload::None, owner);
+        self.begin(id)
+    }
+
+    fn begin(&mut self, id: usize) -> u32 {
         if self.gave_up {
             self.counted.overdue += 1;
             self.slots[id].state = State::Done(Err(Errno::TIMEDOUT));
@@ -103,7 +119,7 @@ impl Session {
     fn insert(
         &mut self,
         now: Duration,
-        op: Op,
+        ask: Ask,
         flags: Flags,
         span: Span,
         payload: Payload,
@@ -111,7 +127,7 @@ impl Session {
     ) -> usize {
         self.turn = self.turn.wrapping_add(1);
         self.slots.insert(Slot {
-            op,
+            ask,
             flags,
             span,
             payload,
@@ -121,6 +137,7 @@ impl Session {
             turn: self.turn,
             is_repeat: false,
             received: Vec::new(),
+            extents: Vec::new(),
             error: None,
         })
     }
@@ -128,13 +145,13 @@ impl Session {
     /// Returns true if request `id` may be sent now: it does not change a range that a change in flight, or one of the
     /// first `before` held ones, changes, and the journal has room for it.
     fn admit(&mut self, id: usize, before: usize) -> bool {
-        let Slot { op, span, ref payload, .. } = self.slots[id];
-        if !op.is_modifying() {
+        let Slot { ask, span, ref payload, .. } = self.slots[id];
+        if !ask.is_modifying() {
             return true;
         }
         let mut older = self.held.iter().take(before).map(|id| &self.slots[*id]);
         if self.changing.iter().any(|(_, other)| other.overlaps(span))
-            || older.any(|other| other.op.is_modifying() && other.span.overlaps(span))
+            || older.any(|other| other.ask.is_modifying() && other.span.overlaps(span))
         {
             return false;
         }
@@ -168,7 +185,8 @@ impl Session {
         if !self.makes_room && self.journal.as_ref().is_some_and(Journal::is_filling) {
             self.makes_room = true;
             let (span, none) = (Span::default(), Payload::None);
-            let id = self.insert(now, Op::Flush, Flags::NONE, span, none, Owner::Room);
+            let flush = Ask::Io(Op::Flush);
+            let id = self.insert(now, flush, Flags::NONE, span, none, Owner::Room);
             self.ready(id);
         }
     }
@@ -180,7 +198,7 @@ impl Session {
         let slot = &mut self.slots[id];
         slot.state = State::Sent { at: now, mark };
         let cookie = u64::from(slot.turn) << 32 | id as u64;
-        Some(Outgoing { cookie, op: slot.op, flags: slot.flags, span: slot.span })
+        Some(Outgoing { cookie, ask: slot.ask, flags: slot.flags, span: slot.span })
     }
 
     fn id_of(&self, cookie: u64) -> Result<usize, Fault> {
@@ -197,7 +215,9 @@ impl Session {
         let slot = &self.slots[id];
         match &slot.owner {
             Owner::Journal(bytes) => with(bytes),
-            _ if slot.op == Op::Write => slot.payload.bufs().iter().for_each(|buf| with(buf)),
+            _ if slot.ask == Ask::Io(Op::Write) => {
+                slot.payload.bufs().iter().for_each(|buf| with(buf))
+            }
             _ => {}
         }
     }
@@ -205,14 +225,14 @@ impl Session {
     /// Returns the range of the read `cookie`.
     pub(crate) fn span_of_read(&self, cookie: u64) -> Result<Option<Span>, Fault> {
         let slot = &self.slots[self.id_of(cookie)?];
-        Ok((slot.op == Op::Read).then_some(slot.span))
+        Ok((slot.ask == Ask::Io(Op::Read)).then_some(slot.span))
     }
 
     /// Announces that `span` of the read `cookie` comes next.
     pub(crate) fn expect(&mut self, cookie: u64, span: Span) -> Result<(), Fault> {
         let id = self.id_of(cookie)?;
         let slot = &mut self.slots[id];
-        if slot.op != Op::Read {
+        if slot.ask != Ask::Io(Op::Read) {
             return Err(Fault::DataWithoutRead);
         }
         let end = span.offset.checked_add(span.len).ok_or(Fault::StrayData)?;
@@ -248,6 +268,21 @@ impl Session {
         Ok(())
     }
 
+    /// Takes in the lengths and `NBD_STATE_*` of the extents that answer the question `cookie`.
+    pub(crate) fn note_status(
+        &mut self,
+        cookie: u64,
+        extents: impl Iterator<Item = (u64, u32)>,
+    ) -> Result<(), Fault> {
+        let id = self.id_of(cookie)?;
+        let slot = &mut self.slots[id];
+        if slot.ask != Ask::Status || !slot.extents.is_empty() {
+            return Err(Fault::StrayStatus);
+        }
+        slot.extents = status::in_blocks(extents, slot.span, self.block);
+        Ok(())
+    }
+
     /// Notes an error of a part of the answer to `cookie`.
     pub(crate) fn note_error(&mut self, cookie: u64, errno: Errno) -> Result<(), Fault> {
         let id = self.id_of(cookie)?;
@@ -262,8 +297,11 @@ impl Session {
         let result = slot.error.map_or(Ok(()), Err);
         let State::Sent { at, mark } = slot.state else { return Err(Fault::UnknownCookie) };
         let received: u64 = slot.received.iter().map(|span| span.len).sum();
-        if slot.op == Op::Read && result.is_ok() && received != slot.span.len {
+        if slot.ask == Ask::Io(Op::Read) && result.is_ok() && received != slot.span.len {
             return Err(Fault::ShortRead);
+        }
+        if slot.ask == Ask::Status && result.is_ok() && slot.extents.is_empty() {
+            return Err(Fault::StrayStatus);
         }
         self.conclude(id, result, mark);
         self.release(now);
@@ -273,10 +311,13 @@ impl Session {
     /// Completes `id` with the server's answer.
     fn conclude(&mut self, id: usize, result: Result<(), Errno>, mark: u64) {
         let slot = &self.slots[id];
-        let (op, flags, span, is_repeat) = (slot.op, slot.flags, slot.span, slot.is_repeat);
+        let (ask, flags, span, is_repeat) = (slot.ask, slot.flags, slot.span, slot.is_repeat);
         let is_of_journal = matches!(slot.owner, Owner::Journal(_));
         let mut result = result;
-        if op.is_modifying() && !is_of_journal {
+        if let Ask::Io(op) = ask
+            && op.is_modifying()
+            && !is_of_journal
+        {
             self.changing.retain(|(other, _)| *other != id);
             if let Some(journal) = &mut self.journal {
                 match result {
@@ -285,7 +326,7 @@ impl Session {
                 }
             }
         }
-        if op == Op::Flush {
+        if ask == Ask::Io(Op::Flush) {
             if let Err(errno) = result {
                 self.lose(errno);
             } else if let Some(journal) = &mut self.journal {
@@ -338,6 +379,24 @@ impl Session {
         None
     }
 
+    /// Returns the answer to question `id` if it is there; otherwise keeps the waker.
+    pub(crate) fn take_status(
+        &mut self,
+        id: u32,
+        waker: &Waker,
+    ) -> Option<Result<Vec<Extent>, Errno>> {
+        let slot = &mut self.slots[id as usize];
+        let extents = match slot.state {
+            State::Done(result) => result.map(|()| std::mem::take(&mut slot.extents)),
+            _ => {
+                slot.owner = Owner::Caller(Some(waker.clone()));
+                return None;
+            }
+        };
+        self.slots.remove(id as usize);
+        Some(extents)
+    }
+
     /// The caller of request `id` has gone.
     pub(crate) fn abandon(&mut self, id: u32) {
         let id = id as usize;
@@ -358,6 +417,7 @@ impl Session {
                 continue;
             }
             slot.received.clear();
+            slot.extents.clear();
             slot.error = None;
             match slot.owner {
                 Owner::Journal(_) => drop(self.slots.remove(id)),
@@ -365,7 +425,7 @@ impl Session {
                     self.makes_room = false;
                     self.slots.remove(id);
                 }
-                _ if slot.op.is_modifying() => {
+                _ if slot.ask.is_modifying() => {
                     let was_sent = matches!(slot.state, State::Sent { .. });
                     self.counted.repeated += u64::from(was_sent);
                     slot.state = State::Unknown;
@@ -393,7 +453,7 @@ impl Session {
         self.counted.repeated += pieces.len() as u64;
         for Piece { op, flags, span, bytes } in pieces {
             let owner = Owner::Journal(bytes);
-            let id = self.insert(now, op, flags, span, Payload::None, owner);
+            let id = self.insert(now, Ask::Io(op), flags, span, Payload::None, owner);
             self.slots[id].is_repeat = true;
             self.ready(id);
         }

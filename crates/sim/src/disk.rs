@@ -21,7 +21,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Span};
-use braid_engine::{CompletionSource, Device, Pending, Ticket};
+use braid_engine::{CompletionSource, Device, Extents, Pending, Ticket};
 use braid_model::{Answer, Bus, CommandQueue, Timetable, Work};
 
 use request::Request;
@@ -286,7 +286,7 @@ impl Device for SimDisk {
     }
 
     /// Blocks that hold zeroes are holes.
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         const MOST: usize = 16;
         let media = self.inner.media.borrow();
         let block = self.inner.limits.logical_block as usize;
@@ -302,7 +302,7 @@ impl Device for SimDisk {
                 _ => extents.push(extent),
             }
         }
-        extents
+        Extents::Known(extents)
     }
 }
 

@@ -9,11 +9,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_block::{Io, Limits, Op, Span};
 use braid_cache::WriteBackConfig;
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
 use braid_engine::redundant::{Home, Layout, MemberState, Reader, Redundant, Setup, Speed};
-use braid_engine::{Clock, Dev, Device, Pending, Tasks};
+use braid_engine::{Clock, Dev, Device, Extents, Pending, Tasks};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
 use braid_wiring::{Described, Ground, wire};
@@ -282,7 +282,7 @@ impl Device for Tidy {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.0.extents(span)
     }
 }

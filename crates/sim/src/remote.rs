@@ -19,8 +19,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_block::{Errno, Flags, Io, Limits, Op, Payload, Span};
-use braid_engine::{Dev, Device, Pending};
+use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Payload, Span};
+use braid_engine::{Dev, Device, Extents, Pending};
 use braid_export_nbd::Export;
 use braid_mem::{Buf, Pool};
 use braid_nbd::client::ClientNegotiated;
@@ -56,6 +56,8 @@ pub struct Told {
     pub overdue: u64,
     /// Times that the server lost its power.
     pub crashes: u64,
+    /// Blocks that the server said to be zeroes.
+    pub holes: u64,
 }
 
 /// The contents of a server, from one start to the next.
@@ -130,6 +132,17 @@ impl Device for Disk {
             handle.sleep(pause).await;
             io.complete(Ok(()))
         })
+    }
+
+    /// Knows every block of zeroes.
+    fn extents(&self, span: Span) -> Extents {
+        let cached = self.0.cached.borrow();
+        let blocks = cached[span.offset as usize..span.end() as usize].chunks(BLOCK as usize);
+        let extents = blocks.map(|block| match block.iter().all(|byte| *byte == 0) {
+            true => Extent::hole(BLOCK),
+            false => Extent::data(BLOCK),
+        });
+        Extents::Known(extents.collect())
     }
 }
 
@@ -252,7 +265,8 @@ impl Client {
             match self.rng.below(10) {
                 0 => drop(self.dev.start(Io::flush()).await),
                 1 => self.change(first, count, 0, true).await,
-                2..=6 => self.change(first, count, value, false).await,
+                2 => self.ask(first, count).await?,
+                3..=6 => self.change(first, count, value, false).await,
                 _ => self.read(first).await?,
             }
         }
@@ -282,6 +296,22 @@ impl Client {
                 Err(_) => possible.push(value),
             }
         }
+    }
+
+    /// Asks for holes: none may hold anything else than zeroes.
+    async fn ask(&mut self, first: u64, count: u64) -> Result<(), String> {
+        let mut block = self.number * OWN + first;
+        let extents = self.dev.extents(Span::new(block * BLOCK, count * BLOCK)).await;
+        for extent in extents {
+            for block in block..block + extent.len / BLOCK {
+                self.told.borrow_mut().holes += u64::from(extent.zero);
+                if extent.zero {
+                    self.expected.borrow_mut().check(block, &[0])?;
+                }
+            }
+            block += extent.len / BLOCK;
+        }
+        Ok(())
     }
 
     /// Waits, as a program does that failed.
@@ -327,7 +357,7 @@ fn offer() -> Offer {
         size_bytes: SIZE,
         transmission_flags: flags,
         style: ReplyStyle::Extended,
-        base_allocation: None,
+        base_allocation: Some(1),
         block_size: None,
     };
     Offer::check(&agreed).expect("a sound offer")

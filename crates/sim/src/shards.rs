@@ -13,10 +13,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use braid_block::{Completion, Extent, Io, Limits, Op, Span};
+use braid_block::{Completion, Io, Limits, Op, Span};
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Home, Reader, Redundant};
-use braid_engine::{Dev, Device, Pending, Signal};
+use braid_engine::{Dev, Device, Extents, Pending, Signal};
 use braid_nbd::protocol::ReplyStyle;
 
 use crate::found::{Frame, build_nested, build_reader};
@@ -279,7 +279,7 @@ impl Device for AnyShard {
         self.devs.get(index).unwrap_or(&self.first).start(io)
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         let index = self.rng.borrow_mut().index(self.devs.len() + 1);
         self.devs.get(index).unwrap_or(&self.first).extents(span)
     }

@@ -8,12 +8,15 @@ use braid_sim::remote::live;
 #[test]
 fn nothing_acknowledged_is_lost_over_cuts_and_crashes_of_the_server() {
     let (reconnects, repeated, overdue) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let holes = Cell::new(0);
     for_each_seed("nothing_acknowledged", 150, |seed| {
         let told = live(seed, 120, 24).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         reconnects.set(reconnects.get() + told.reconnects);
         repeated.set(repeated.get() + told.repeated);
         overdue.set(overdue.get() + told.overdue);
+        holes.set(holes.get() + told.holes);
     });
+    assert!(holes.get() > 0, "no hole was seen");
     assert!(reconnects.get() > 0 && repeated.get() > 0, "nothing failed");
     println!(
         "{} reconnects, {} changes repeated, {} requests overdue",

@@ -175,7 +175,7 @@ fn extents_of_a_disk_tell_zeroes_from_data() {
     let write = dev.start(write(&pool, 1024, 1));
     sim.block_on(write).result.unwrap();
     let kinds: Vec<_> =
-        disk.extents(Span::new(512, 2048)).iter().map(|e| (e.len, e.zero)).collect();
+        sim.block_on(disk.extents(Span::new(512, 2048))).iter().map(|e| (e.len, e.zero)).collect();
     assert_eq!(kinds, [(512, true), (512, false), (1024, true)]);
 }
 

@@ -13,9 +13,9 @@
 
 use std::sync::Arc;
 
-use braid_block::{Errno, Extent, Io, Limits, Op, Span};
+use braid_block::{Errno, Io, Limits, Op, Span};
 
-use crate::{Dev, Device, Pending};
+use crate::{Dev, Device, Extents, Pending};
 
 /// A device with unreadable ranges. It is read-only.
 pub struct Holes {
@@ -61,11 +61,11 @@ impl Device for Holes {
 
     /// A hole is data, whatever the origin has there: a client that skips what is not allocated would take it for
     /// zeroes.
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         match self.first_hole(span) {
             None => self.origin.extents(span),
             Some(hole) if hole.offset <= span.offset => {
-                vec![Extent::data(hole.end().min(span.end()) - span.offset)]
+                Extents::data(hole.end().min(span.end()) - span.offset)
             }
             Some(hole) => self.origin.extents(Span::new(span.offset, hole.offset - span.offset)),
         }

@@ -1,8 +1,8 @@
 //! A part of a device.
 
-use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_block::{Io, Limits, Op, Span};
 
-use crate::{Dev, Device, Pending};
+use crate::{Dev, Device, Extents, Pending};
 
 /// A part of a device.
 pub struct Slice {
@@ -42,7 +42,7 @@ impl Device for Slice {
         self.origin.start(Io { span, ..io })
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.origin.extents(self.in_origin(span))
     }
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use braid_array::geometry::Raid1;
 use braid_array::{ArraySpan, MemberByte, MemberSpan, Role};
-use braid_block::{Errno, Extent, Io, Payload, Span};
+use braid_block::{Errno, Io, Payload, Span};
 
 use super::core::Core;
 use super::found::Found;
@@ -21,8 +21,8 @@ use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::roster::Member;
 use super::write::Finished;
-use crate::Pending;
 use crate::background::Later;
+use crate::{Extents, Pending};
 
 /// An array: its core, and its way of keeping data.
 pub(super) struct Inner {
@@ -131,7 +131,7 @@ pub(super) trait Keeping {
     ) -> Later<'a, Found>;
 
     /// Returns the extents of `span`, from its beginning.
-    fn extents(&self, inner: &Inner, span: Span) -> Vec<Extent>;
+    fn extents(&self, inner: &Inner, span: Span) -> Extents;
 
     /// Repairs the effects of a crash, before the first request. Returns a line for the notes.
     fn restart<'a>(

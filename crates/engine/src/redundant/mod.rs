@@ -117,12 +117,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_block::{Io, Limits, Op, Span};
 use braid_md::{Resync, Superblock};
 use braid_mem::Pool;
 
 use crate::clock::Clock;
-use crate::{Device, Pending};
+use crate::{Device, Extents, Pending};
 
 use self::core::{Core, Follower, Notes};
 use agreement::Agreement;
@@ -303,7 +303,7 @@ impl Device for Redundant {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.inner.keeping.extents(&self.inner, span)
     }
 }

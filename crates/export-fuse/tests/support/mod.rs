@@ -15,9 +15,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Span};
+use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_device::{Ram, RamDevice};
-use braid_engine::{Dev, Device, Pending};
+use braid_engine::{Dev, Device, Extents, Pending};
 use braid_export_fuse::{
     Aborter, Attachment, Counters, Mount, QUEUES_PARAMETER, ServeError, Transport, agree,
     queue_count, serve, serve_beside_queues, serve_queues,
@@ -280,7 +280,7 @@ impl Device for Tried {
         })
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.ram.extents(span)
     }
 }

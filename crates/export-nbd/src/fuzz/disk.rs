@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use braid_block::{Errno, Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::{Device, Pending};
+use braid_engine::{Device, Extents, Pending};
 
 /// Bytes of the disk: little, so that requests overlap.
 const SIZE: usize = 16 << 10;
@@ -170,14 +170,15 @@ impl Device for Shared {
         }))
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         let bytes = self.0.bytes.borrow();
         let blocks = bytes[range(span)].chunks(self.0.settings.block as usize);
-        blocks
+        let extents = blocks
             .map(|block| match block.iter().all(|byte| *byte == 0) {
                 true => Extent::hole(block.len() as u64),
                 false => Extent::data(block.len() as u64),
             })
-            .collect()
+            .collect();
+        Extents::Known(extents)
     }
 }

@@ -6,8 +6,8 @@ use braid_nbd::protocol::{
     CheckedRequest, Command, Extent, NbdErrno, Payload, Refusal, RefusalReason,
 };
 
-use super::Session;
 use super::blocks::Blocks;
+use super::{Session, Wait};
 use crate::end::End;
 use braid_uring::Stream;
 
@@ -40,9 +40,25 @@ impl<S: Stream> Session<S> {
         self.outbox.push_header(self.parts.negotiated.style.ok(request.to));
     }
 
-    pub(super) fn reply_status(&mut self, request: CheckedRequest, span: Span, one_extent: bool) {
+    /// Asks for the extents behind `span`, in a turn of its own: each question may be hundreds of system calls, or go to
+    /// another machine.
+    pub(super) fn ask_status(&self, span: Span) -> Wait<Vec<braid_block::Extent>> {
+        let (turn, dev) = (self.parts.stream.turn(), self.parts.dev.clone());
         let blocks = self.blocks(span.offset, span.len);
-        let extents = self.parts.dev.extents(blocks.span);
+        Box::pin(async move {
+            turn.await;
+            dev.extents(blocks.span).await
+        })
+    }
+
+    pub(super) fn reply_status(
+        &mut self,
+        request: CheckedRequest,
+        span: Span,
+        one_extent: bool,
+        extents: &[braid_block::Extent],
+    ) {
+        let blocks = self.blocks(span.offset, span.len);
         let mut extents: Vec<Extent> = extents.iter().map(extent_of).collect();
         // An extent has at least a block.
         if let Some(first) = extents.first_mut() {

@@ -7,17 +7,17 @@ use std::time::Duration;
 use braid_block::{Errno, Op};
 
 use super::Session;
-use super::slot::{Phase, Slot, State};
+use super::slot::{Ask, Phase, Slot, State};
 
 /// Bytes that may be discarded or zeroed in the time of a read.
 const DISCARDED: u64 = 64 << 20;
 
 impl Session {
     fn is_overdue(&self, slot: &Slot, now: Duration) -> bool {
-        let limit = match slot.op {
-            Op::Read | Op::Write => self.deadline,
-            Op::Flush => self.deadline * 2,
-            Op::Discard | Op::WriteZeroes => {
+        let limit = match slot.ask {
+            Ask::Io(Op::Read | Op::Write) | Ask::Status => self.deadline,
+            Ask::Io(Op::Flush) => self.deadline * 2,
+            Ask::Io(Op::Discard | Op::WriteZeroes) => {
                 let times = slot.span.len.div_ceil(DISCARDED).max(1);
                 self.deadline.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
             }

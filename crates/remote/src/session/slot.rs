@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use braid_block::{Errno, Flags, Op, Payload, Span};
+use braid_block::{Errno, Extent, Flags, Op, Payload, Span};
 
 /// The state of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,25 @@ pub(super) enum State {
     Done(Result<(), Errno>),
 }
 
+/// The purpose of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// To be carried out.
+    Io(Op),
+    /// Where holes are.
+    Status,
+}
+
+impl Ask {
+    pub(super) fn is_modifying(self) -> bool {
+        matches!(self, Ask::Io(op) if op.is_modifying())
+    }
+
+    pub(crate) fn has_data(self) -> bool {
+        matches!(self, Ask::Io(op) if op.has_data())
+    }
+}
+
 /// The origin of a request.
 pub(super) enum Owner {
     Caller(Option<Waker>),
@@ -44,7 +63,7 @@ pub(super) enum Owner {
 }
 
 pub(super) struct Slot {
-    pub(super) op: Op,
+    pub(super) ask: Ask,
     pub(super) flags: Flags,
     pub(super) span: Span,
     pub(super) payload: Payload,
@@ -57,6 +76,8 @@ pub(super) struct Slot {
     pub(super) is_repeat: bool,
     /// The ranges of a read that have come.
     pub(super) received: Vec<Span>,
+    /// The answer to a question for holes.
+    pub(super) extents: Vec<Extent>,
     pub(super) error: Option<Errno>,
 }
 
@@ -64,7 +85,7 @@ pub(super) struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) cookie: u64,
-    pub(crate) op: Op,
+    pub(crate) ask: Ask,
     pub(crate) flags: Flags,
     pub(crate) span: Span,
 }
@@ -80,6 +101,8 @@ pub(crate) enum Fault {
     ShortRead,
     #[error("data in the answer to a request that is no read")]
     DataWithoutRead,
+    #[error("block status that nothing asked for, or twice, or none where it was asked for")]
+    StrayStatus,
 }
 
 /// Counts for a status.

@@ -14,8 +14,8 @@
 //! Deliberately absent: buffers that cross. They are their shard's, so that none needs a lock; the bytes are copied
 //! once on either side. New connections have nothing of it.
 
-use braid_block::{Errno, Flags, Io, Limits, Op, Payload, Span};
-use braid_engine::{Dev, Device, Pending, WritePermit};
+use braid_block::{Errno, Extent, Flags, Io, Limits, Op, Payload, Span};
+use braid_engine::{Dev, Device, Extents, Pending, WritePermit};
 use braid_mem::Pool;
 use braid_uring::Remote;
 use tokio::sync::oneshot;
@@ -89,6 +89,22 @@ impl Device for Bridge {
         cross(&self.first, io, |local| {
             let front = local.front.clone();
             move |io| serve(&front, io)
+        })
+    }
+
+    fn extents(&self, span: Span) -> Extents {
+        let first = self.first.clone();
+        Extents::asked(async move {
+            let (send, receive) = oneshot::channel();
+            shard::call(&first, move |handle, local| {
+                let dev = local.front.dev();
+                handle.spawn(async move {
+                    // The client may be gone.
+                    let _ = send.send(dev.extents(span).await);
+                });
+            });
+            // There is no answer once the first shard has ended.
+            receive.await.unwrap_or_else(|_| vec![Extent::data(span.len)])
         })
     }
 }

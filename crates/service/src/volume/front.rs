@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Extent, Flags, Io, Limits, Op, Span};
-use braid_engine::{Clock, Dev, Device, Earlier, Offered, Pending};
+use braid_block::{Flags, Io, Limits, Op, Span};
+use braid_engine::{Clock, Dev, Device, Earlier, Extents, Offered, Pending};
 use braid_trace::{Kind, Request};
 use braid_uring::Handle;
 
@@ -119,7 +119,7 @@ impl Device for Tapped {
         self.dev.start(io)
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.dev.extents(span)
     }
 }

@@ -243,7 +243,7 @@ fn extents_cover_what_they_are_asked_for(world: &dyn World, number: u64) {
             let asked = Span::new(rng.within(0..=size / block - len) * block, len * block);
             let mut offset = asked.offset;
             while offset < asked.end() {
-                for extent in volume.dev.extents(Span::new(offset, asked.end() - offset)) {
+                for extent in volume.dev.extents(Span::new(offset, asked.end() - offset)).await {
                     assert!(extent.len > 0);
                     let there = &contents[offset as usize..][..extent.len as usize];
                     assert!(

@@ -59,7 +59,7 @@ fn a_read_fails_where_a_hole_is_and_nowhere_else() {
                     let expected = &content[behind.offset as usize..behind.end() as usize];
                     assert!(done.payload.to_vec() == expected, "{span}");
                 }
-                assert_extents(&dev.extents(span), behind, &holes);
+                assert_extents(&dev.extents(span).await, behind, &holes);
             }
             let refused = dev.start(Io::write(0, pool.get(512).unwrap(), Flags::NONE)).await;
             assert_eq!(refused.result, Err(Errno::PERM));
@@ -88,7 +88,11 @@ fn a_hole_beyond_the_end_of_the_origin_makes_the_device_longer() {
         }
         let both = dev.start(Io::read(3 * SECTOR, pool.get(1024).unwrap())).await;
         assert_eq!(both.result, Err(Errno::IO));
-        assert_extents(&dev.extents(Span::new(0, 8 * SECTOR)), Span::new(0, 8 * SECTOR), &hole);
+        assert_extents(
+            &dev.extents(Span::new(0, 8 * SECTOR)).await,
+            Span::new(0, 8 * SECTOR),
+            &hole,
+        );
     });
 }
 

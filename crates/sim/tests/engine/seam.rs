@@ -9,7 +9,9 @@ use std::task::{Context, Poll, Waker};
 use braid_array::ArrayByte;
 use braid_block::{Completion, Errno, Flags, Io, Limits, Op, Payload, Span};
 use braid_device::Ram;
-use braid_engine::{CompletionSource, Dev, Device, Pending, Ticket, Token, Watch, Watched};
+use braid_engine::{
+    CompletionSource, Dev, Device, Extents, Pending, Ticket, Token, Watch, Watched,
+};
 use braid_mem::Pool;
 
 const SIZE: u64 = 64 << 10;
@@ -66,11 +68,11 @@ fn extents_past_what_was_asked_panic() {
         fn start(&self, io: Io) -> Pending {
             Pending::ready(io.complete(Ok(())))
         }
-        fn extents(&self, span: Span) -> Vec<braid_block::Extent> {
-            vec![braid_block::Extent::data(span.len + 512)]
+        fn extents(&self, span: Span) -> Extents {
+            Extents::data(span.len + 512)
         }
     }
-    Dev::new(Boastful).extents(Span::new(0, 512));
+    drop(Dev::new(Boastful).extents(Span::new(0, 512)));
 }
 
 struct Claims(Limits);

@@ -6,9 +6,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_block::{Io, Limits, Op, Span};
 use braid_device::{Access, File, Ram};
-use braid_engine::{Dev, Device, Pending};
+use braid_engine::{Dev, Device, Extents, Pending};
 use braid_mem::Pool;
 use braid_sim::{Faults, Rng, Sim, SimDisk, for_each_seed};
 use braid_uring::{Config, Executor, Mode};
@@ -254,7 +254,7 @@ impl Device for Tap {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.inner.extents(span)
     }
 }

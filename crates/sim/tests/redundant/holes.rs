@@ -8,10 +8,10 @@ use braid_array::Role;
 use braid_array::geometry::{Raid1, Raid10, Raid456};
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_engine::redundant::{Layout, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
-use braid_engine::{Dev, Device, Pending};
+use braid_engine::{Dev, Device, Extents, Pending};
 use braid_level::{ParityLayout, ParityLevel, Raid10Layout};
 use braid_md::Resync;
-use braid_sim::Sim;
+use braid_sim::{Handle, Sim};
 
 use crate::world::SimClock;
 
@@ -22,14 +22,16 @@ const PLACE: Span = Span { offset: 20 << 30, len: 64 << 10 };
 /// A disk that stores one place; the rest is a hole.
 #[derive(Clone)]
 struct Sparse {
+    /// On another machine, which is asked for its holes.
+    asks: Option<Handle>,
     place: Rc<RefCell<Vec<u8>>>,
     read: Rc<Cell<u64>>,
 }
 
 impl Sparse {
-    fn new(byte: u8) -> Sparse {
+    fn new(byte: u8, asks: Option<Handle>) -> Sparse {
         let place = vec![byte; PLACE.len as usize];
-        Sparse { place: Rc::new(RefCell::new(place)), read: Rc::default() }
+        Sparse { asks, place: Rc::new(RefCell::new(place)), read: Rc::default() }
     }
 
     fn is_stored(&self, at: u64) -> bool {
@@ -66,7 +68,20 @@ impl Device for Sparse {
         Pending::ready(io.complete(Ok(())))
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
+        let disk = self.clone();
+        match self.asks.clone() {
+            None => Extents::Known(self.known(span)),
+            Some(handle) => Extents::asked(async move {
+                handle.sleep(5_000_000).await;
+                disk.known(span)
+            }),
+        }
+    }
+}
+
+impl Sparse {
+    fn known(&self, span: Span) -> Vec<Extent> {
         if !self.is_stored(PLACE.offset) || span.end() <= PLACE.offset || span.offset >= PLACE.end()
         {
             return vec![Extent::hole(span.len)];
@@ -76,9 +91,7 @@ impl Device for Sparse {
             false => vec![Extent::data(span.end().min(PLACE.end()) - span.offset)],
         }
     }
-}
 
-impl Sparse {
     fn is_in_place(&self, at: u64) -> bool {
         at >= PLACE.offset && at < PLACE.end()
     }
@@ -101,11 +114,16 @@ fn layouts() -> Vec<Layout> {
 
 #[test]
 fn what_no_member_has_stored_is_not_read_and_what_one_has_is() {
-    for layout in layouts() {
+    let worlds =
+        layouts().into_iter().flat_map(|layout| [0, 1, 2].map(|far| (layout.clone(), far)));
+    for (layout, far) in worlds {
         let sim = Sim::new(1);
         sim.be_punctual();
-        let disks: Vec<Sparse> =
-            (0..layout.members()).map(|index| Sparse::new(u8::from(index == 0))).collect();
+        // The one with data is here or there.
+        let asks = |index: usize| (index % 2 == far).then(|| sim.handle());
+        let disks: Vec<Sparse> = (0..layout.members())
+            .map(|index| Sparse::new(u8::from(index == 0), asks(index)))
+            .collect();
         let member = |(number, disk): (u16, &Sparse)| {
             NewMember::unrecorded(number.to_string(), Dev::new(disk.clone()), Role::new(number))
         };

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_array::{ArrayByte, MemberByte, Mirrored};
-use braid_block::{Extent, Io, Limits, Op, Payload, Span};
+use braid_block::{Io, Limits, Op, Payload, Span};
 use braid_engine::redundant::{
     MemberState, NewMember, Redundant, RestartError, Setup, Speed, StartingBitmap,
 };
-use braid_engine::{Clock, Dev, Device, InFlight, Pending};
+use braid_engine::{Clock, Dev, Device, Extents, InFlight, Pending};
 use braid_md::{BadBlocks, Bitmap, Features, Role, Superblock, Version};
 use braid_mem::Pool;
 use braid_sim::{Handle, Rng, Sim, SimDisk};
@@ -200,7 +200,7 @@ impl Device for Tidy {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         self.0.extents(span)
     }
 }

@@ -25,14 +25,14 @@ use std::future::Future;
 use std::io;
 use std::rc::Rc;
 
-use braid_block::{Completion, Errno, Extent, Flags, Io, Limits, Op, Payload, Span};
+use braid_block::{Completion, Errno, Flags, Io, Limits, Op, Payload, Span};
 use braid_mem::Pool;
 
 pub use store::{BLOCK, Layout, PAGE, StoreError};
 
 use crate::background::Background;
 use crate::signal::Signal;
-use crate::{Dev, Device, Pending, join_all};
+use crate::{Dev, Device, Extents, Pending, join_all};
 use store::BLOCK_BYTES;
 use table::{Table, blocks_of};
 
@@ -131,11 +131,11 @@ impl Device for Cow {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
+    fn extents(&self, span: Span) -> Extents {
         let inner = &self.inner;
         let table = inner.table.borrow();
         if table.first_unread(span).is_some() {
-            return vec![Extent::data(span.len)];
+            return Extents::data(span.len);
         }
         match table.run(span) {
             (true, run) => inner.store.extents(inner.in_store(run)),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use braid_array::geometry::Raid1;
 use braid_array::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Mirrored, Role};
-use braid_block::{Errno, Extent, Io, Payload, Span};
+use braid_block::{Errno, Io, Payload, Span};
 
 use super::core::Core;
 use super::found::Found;
@@ -32,9 +32,9 @@ use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::roster::Member;
 use super::write::Finished;
-use crate::Pending;
 use crate::background::Later;
 use crate::device::addressed;
+use crate::{Extents, Pending};
 
 /// Converts `span` of the array to sync bytes: for copies they are the same.
 #[inline]
@@ -164,7 +164,7 @@ impl Keeping for Rc<Copies> {
         Box::pin(self.compare_copies(inner, of_array(place), kind))
     }
 
-    fn extents(&self, inner: &Inner, span: Span) -> Vec<Extent> {
+    fn extents(&self, inner: &Inner, span: Span) -> Extents {
         self.extents_of_copy(&inner.core, addressed(span))
     }
 

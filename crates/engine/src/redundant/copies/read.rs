@@ -14,10 +14,9 @@ use std::rc::Rc;
 
 use braid_array::plan::plan_span_with;
 use braid_array::{ArraySpan, ByRole, MemberByte, MemberSpan, Plan, Role};
-use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
+use braid_block::{Completion, Errno, Io, Payload, Span};
 
 use super::{Copies, in_sync_bytes};
-use crate::Pending;
 use crate::background::Later;
 use crate::canary::Canary;
 use crate::device::addressed;
@@ -26,6 +25,7 @@ use crate::redundant::core::Core;
 use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::read::CAREFUL;
 use crate::redundant::roster::{Member, Slot};
+use crate::{Extents, Pending};
 
 /// Smallest chunk of a level with copies, in bytes.
 const LEAST_CHUNK: u64 = 4096;
@@ -173,19 +173,19 @@ impl Copies {
     }
 
     /// Returns the extents of the first copy in read order, up to the end of its piece.
-    pub(super) fn extents_of_copy(&self, core: &Core, span: ArraySpan) -> Vec<Extent> {
+    pub(super) fn extents_of_copy(&self, core: &Core, span: ArraySpan) -> Extents {
         let geometry = self.mirrored();
         let slots = core.roster.slots();
         let standing = |role, place| stands(&slots, role, place);
         let Some(copy) = choose(&*geometry, span, true, standing) else {
-            return vec![Extent::data(span.len)];
+            return Extents::data(span.len);
         };
         let run = geometry.locate(span.offset, copy);
         let Some(member) = slots[run.role].readable() else {
-            return vec![Extent::data(span.len)];
+            return Extents::data(span.len);
         };
         if is_behind(core, member, span) {
-            return vec![Extent::data(span.len)];
+            return Extents::data(span.len);
         }
         let there = Span::new(member.on_device(run.offset), span.len.min(run.len));
         member.dev.extents(there)

@@ -46,7 +46,7 @@ use std::rc::Rc;
 
 use braid_array::geometry::{Column, Raid1, Raid456};
 use braid_array::{ArraySpan, ByRole, Geometry, MemberByte, MemberSpan, Role};
-use braid_block::{Errno, Extent, Io, Payload, Span};
+use braid_block::{Errno, Io, Payload, Span};
 use braid_mem::{Buf, Pool};
 
 use super::core::Core;
@@ -57,9 +57,9 @@ use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, Log, LogCost, RestartError};
 use super::roster::Member;
 use super::write::Finished;
-use crate::Pending;
 use crate::background::Later;
 use crate::canary::Canary;
+use crate::{Extents, Pending};
 use gather::Gather;
 
 /// Memory of a unit, in bytes: it bounds the rows of a unit.
@@ -277,8 +277,8 @@ impl Keeping for Rc<Parity> {
         Box::pin(self.compare_rows(inner, rows_of(place), kind))
     }
 
-    fn extents(&self, _: &Inner, span: Span) -> Vec<Extent> {
-        vec![Extent::data(span.len)]
+    fn extents(&self, _: &Inner, span: Span) -> Extents {
+        Extents::data(span.len)
     }
 
     fn restart<'a>(

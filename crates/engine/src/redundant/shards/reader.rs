@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use braid_array::plan::{plan_span, plan_span_with};
 use braid_array::{ArraySpan, ByRole, Fan, MemberByte, MemberSpan, Plan, Role};
-use braid_block::{Completion, Extent, Flags, Io, Limits, Op, Payload, Span};
+use braid_block::{Completion, Flags, Io, Limits, Op, Payload, Span};
 
 use super::{Content, Seat, View};
 use crate::device::addressed;
@@ -15,7 +15,7 @@ use crate::pending::{Token, Watch, Watched};
 use crate::redundant::balance::{Standing, choose};
 use crate::redundant::fan::{gather, scatter};
 use crate::redundant::layout::Layout;
-use crate::{Dev, Device, Pending, join_all};
+use crate::{Dev, Device, Extents, Pending, join_all};
 
 /// The way to the shard that an array lives on.
 pub trait Home {
@@ -106,8 +106,8 @@ impl Device for Reader {
         }
     }
 
-    fn extents(&self, span: Span) -> Vec<Extent> {
-        self.inner.extents(addressed(span)).unwrap_or_else(|| vec![Extent::data(span.len)])
+    fn extents(&self, span: Span) -> Extents {
+        self.inner.extents(addressed(span)).unwrap_or_else(|| Extents::data(span.len))
     }
 }
 
@@ -227,7 +227,7 @@ impl Inner {
         })
     }
 
-    fn extents(&self, span: ArraySpan) -> Option<Vec<Extent>> {
+    fn extents(&self, span: ArraySpan) -> Option<Extents> {
         let present = self.present.borrow();
         let (content, sources) = (present.content.as_ref()?, present.sources.as_ref()?);
         let Layout::Copies(geometry) = &content.layout else { return None };
