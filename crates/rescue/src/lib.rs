@@ -34,7 +34,7 @@ mod verified;
 pub use case::{Case, CaseError, CaseMember, MOST_MEMBERS};
 pub use claimants::{Array, Examined, candidate, claims, content_of, label, stale};
 pub use clue::{Anchor, Clue, Structure};
-pub use gather::{ALL, Gathered, QUICK, Source, gather};
+pub use gather::{ALL, Budget, Gathered, QUICK, Source, gather};
 pub use guess::arrays;
 pub use overwritten::{overwritten, own_tables};
 pub use patient::{Fingerprint, Patient, PatientError};

@@ -276,3 +276,21 @@ fn bytes_of_no_structure_have_no_clues() {
         }
     }
 }
+
+/// Most blocks that say where they belong lie where the facts of their structure point.
+#[test]
+fn blocks_lie_where_landmarks_say() {
+    for name in ["files/ext4-inline", "files/xfs", "evidence/btrfs-single"] {
+        let image = packed(name);
+        let size = image.len() as u64;
+        let (known, found) = look(&[image]);
+        let landmarks = known[0].landmarks();
+        let bytes: u64 = landmarks.iter().map(|range| range.end.min(size) - range.start).sum();
+        let is_there = |one: &&Found| landmarks.iter().any(|range| range.contains(&one.place));
+        let within = found[0].iter().filter(is_there).count();
+        let all = found[0].len();
+        println!("{name}: {within} of {all} clues in {bytes} of {size} bytes");
+        assert!(within * 2 > all, "{name}: {within} of {all}");
+        assert!(bytes < size, "{name}: {bytes} of {size}");
+    }
+}

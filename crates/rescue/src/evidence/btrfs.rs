@@ -12,6 +12,7 @@
 //! a right checksum, but no order of keys.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::bytes::{array, le16, le32, le64};
 use super::sectors;
@@ -23,6 +24,8 @@ const INCOMPAT_METADATA_UUID: u64 = 1 << 10;
 const NODE_HEADER: usize = 101;
 const CHUNK_TREE: u64 = 3;
 const CHUNK_ITEM: u8 = 228;
+/// The kind of a chunk with data of files.
+const DATA: u64 = 1;
 /// RAID0, RAID10, RAID5, RAID6: a chunk's bytes are spread over devices.
 const SPREAD: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 
@@ -35,6 +38,8 @@ pub struct Btrfs {
     device: u64,
     size: u64,
     node: u64,
+    /// The place of the superblock that was read.
+    place: u64,
     /// By their logical addresses; `None` if two chunks have one address.
     chunks: BTreeMap<u64, Option<Chunk>>,
 }
@@ -42,6 +47,8 @@ pub struct Btrfs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chunk {
     length: u64,
+    /// Nodes of trees, and no data.
+    has_nodes: bool,
     /// Places on this device; none if the chunk is spread.
     places: Vec<u64>,
 }
@@ -63,7 +70,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Btrfs, u64)> {
     let has_other = le64(bytes, 0xbc)? & INCOMPAT_METADATA_UUID != 0;
     let metadata = if has_other { array(bytes, 0x23b)? } else { uuid };
     let (device, size) = (le64(bytes, 0xc9)?, le64(bytes, 0xd1)?);
-    let mut btrfs = Btrfs { uuid, metadata, device, size, node, chunks: BTreeMap::new() };
+    let mut btrfs = Btrfs { uuid, metadata, device, size, node, place, chunks: BTreeMap::new() };
     let system = bytes.get(0x32b..)?.get(..(le32(bytes, 0xa0)? as usize).min(2048))?;
     let mut at = 0;
     while system.get(at + 8) == Some(&CHUNK_ITEM) {
@@ -104,6 +111,18 @@ impl Btrfs {
         true
     }
 
+    pub(super) fn place_of_copy(&self) -> u64 {
+        self.place
+    }
+
+    /// Chunks of nodes that lie on this device.
+    pub(super) fn landmarks(&self) -> Vec<Range<u64>> {
+        let chunks = self.chunks.values().flatten().filter(|chunk| chunk.has_nodes);
+        let places =
+            chunks.flat_map(|chunk| chunk.places.iter().map(|place| (*place, chunk.length)));
+        places.filter_map(|(place, length)| Some(place..place.checked_add(length)?)).collect()
+    }
+
     fn insert(&mut self, logical: u64, item: &[u8]) {
         self.enter(logical, self.chunk(item));
     }
@@ -127,7 +146,8 @@ impl Btrfs {
         }
         places.sort_unstable();
         let is_inside = |place: &u64| length <= self.size.saturating_sub(*place);
-        places.iter().all(is_inside).then_some(Chunk { length, places })
+        let has_nodes = kind & DATA == 0;
+        places.iter().all(is_inside).then_some(Chunk { length, has_nodes, places })
     }
 
     /// The node that begins `bytes`, if it is one of this file system.

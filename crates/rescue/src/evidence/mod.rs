@@ -35,12 +35,17 @@ pub use ntfs::Ntfs;
 pub use settle::{choose, settle};
 pub use xfs::Xfs;
 
+use std::ops::Range;
+
 use crate::clue::Anchor;
 
 /// Blocks may begin at any multiple of it from the start of a member.
 const SECTOR: usize = 512;
 /// The smallest chunk of md: neighbours within it lie together on any member.
 const UNIT: usize = 4096;
+
+/// Most ranges that a structure names by its size alone.
+const MOST_LANDMARKS: u64 = 1 << 16;
 
 /// A structure that was found, with the facts that its parser needs to find clues.
 #[derive(Clone, Debug)]
@@ -90,6 +95,30 @@ impl Known {
             Known::Lvm2(lvm2) => lvm2.anchor(),
             Known::Luks(luks) => luks.anchor(),
         }
+    }
+
+    /// Returns ranges of the structure in which blocks say where they belong, as far as is known; none if nothing is.
+    pub fn landmarks(&self) -> Vec<Range<u64>> {
+        match self {
+            Known::Ext(ext) => ext.landmarks(),
+            Known::Xfs(xfs) => xfs.landmarks(),
+            Known::Btrfs(btrfs) => btrfs.landmarks(),
+            Known::Ntfs(_) | Known::Gpt(_) | Known::Lvm2(_) | Known::Luks(_) => Vec::new(),
+        }
+    }
+
+    /// Returns the place of the superblock that was read, if it says so; otherwise that of the first one.
+    pub fn place_of_copy(&self) -> u64 {
+        match self {
+            Known::Ext(ext) => ext.place_of_copy(),
+            Known::Btrfs(btrfs) => btrfs.place_of_copy(),
+            Known::Xfs(_) | Known::Ntfs(_) | Known::Gpt(_) | Known::Lvm2(_) | Known::Luks(_) => 0,
+        }
+    }
+
+    /// True if `other` is the same structure.
+    pub fn is_same(&self, other: &Known) -> bool {
+        self.clone().absorb(other)
     }
 
     /// Takes over the facts of `other` if it is the same structure, and returns whether it is.

@@ -19,6 +19,7 @@ mod folders;
 mod journal;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bitmaps::Bitmaps;
 use braid_files::ExtSuperblock;
@@ -27,11 +28,13 @@ use journal::{Copies, Journal};
 
 use super::bytes::{array, le16, le32};
 use super::crc::{Undo, advance};
-use super::{SECTOR, UNIT, sectors};
+use super::{MOST_LANDMARKS, SECTOR, UNIT, sectors};
 use crate::clue::{Anchor, Structure};
 
 const RO_METADATA_CHECKSUMS: u32 = 0x400;
 const INCOMPAT_SEED: u32 = 0x2000;
+/// `EXT4_BG_INODE_UNINIT`.
+const GROUP_WITHOUT_INODES: u64 = 1;
 /// Inodes in one unit whose numbers have to follow each other.
 const NEIGHBOURS: usize = 3;
 /// Groups that may have their tables together, of those that are tried.
@@ -46,8 +49,12 @@ pub struct Ext {
     seed: Option<u32>,
     /// Groups whose tables lie together.
     flex: u64,
+    /// The group of the superblock that was read.
+    group: u64,
     /// Blocks at which the inode tables of groups begin; `None` if descriptors differ.
     tables: BTreeMap<u64, Option<u64>>,
+    /// Inodes in use at the start of the tables of groups that have any.
+    used: BTreeMap<u64, u64>,
     bitmaps: Bitmaps,
     folders: Folders,
     copies: Copies,
@@ -82,7 +89,9 @@ pub(super) fn recognise(bytes: &[u8]) -> Option<(Ext, u64)> {
             uuid,
             seed,
             flex,
+            group,
             tables: BTreeMap::new(),
+            used: BTreeMap::new(),
             bitmaps: Bitmaps::default(),
             folders: Folders::default(),
             copies: Copies::default(),
@@ -149,7 +158,12 @@ impl Ext {
                 let descriptors = sector.chunks_exact(size).take(tables.len());
                 descriptors.for_each(|one| _ = self.bitmaps.enter(one, bytes));
             }
-            for (group, table) in (first..).zip(tables) {
+            let descriptors = sector.chunks_exact(size);
+            for ((group, table), descriptor) in (first..).zip(tables).zip(descriptors) {
+                let used = self.used_inodes(descriptor);
+                if used > 0 {
+                    self.used.insert(group, used);
+                }
                 let held = self.tables.entry(group).or_insert(Some(table));
                 if *held != Some(table) {
                     *held = None;
@@ -195,6 +209,44 @@ impl Ext {
             let is_all = rest.iter().all(|byte| *byte == 0);
             (is_all && tables.len() as u64 >= of.groups.min(2)).then_some((first, tables))
         })
+    }
+
+    /// Inodes of a group before those that were never used.
+    fn used_inodes(&self, descriptor: &[u8]) -> u64 {
+        let number = |at: usize| le16(descriptor, at).map_or(0, u64::from);
+        let high = if descriptor.len() >= 64 { number(0x32) } else { 0 };
+        let unused = number(0x1c) | high << 16;
+        match number(0x12) & GROUP_WITHOUT_INODES {
+            0 => self.superblock.inodes_per_group.saturating_sub(unused),
+            _ => 0,
+        }
+    }
+
+    /// The place of the superblock that was read, as its number of the group says.
+    pub(super) fn place_of_copy(&self) -> u64 {
+        match self.group {
+            0 => 1024,
+            group => self.superblock.group_start(group) * self.superblock.block,
+        }
+    }
+
+    /// Inodes in use, as far as descriptors are known; otherwise the starts of groups, which begin with metadata.
+    pub(super) fn landmarks(&self) -> Vec<Range<u64>> {
+        let of = &self.superblock;
+        let used = self.used.iter().filter_map(|(group, inodes)| {
+            let start = (*self.tables.get(group)?)? * of.block;
+            Some(start..start + inodes * of.inode_size)
+        });
+        let used: Vec<Range<u64>> = used.collect();
+        if !used.is_empty() {
+            return used;
+        }
+        let step = of.groups.div_ceil(MOST_LANDMARKS).next_multiple_of(self.flex);
+        let length = of.inodes_per_group * of.inode_size * self.flex;
+        let groups =
+            (0..MOST_LANDMARKS).map(|index| index * step).take_while(|group| *group < of.groups);
+        let starts = groups.map(|group| of.group_start(group) * of.block);
+        starts.map(|start| start..start.saturating_add(length)).collect()
     }
 
     /// True if the descriptor of a group may begin here: its blocks lie near each other.

@@ -8,11 +8,13 @@
 
 mod order;
 
+use std::ops::Range;
+
 use braid_files::XfsSuperblock;
 
 use super::bytes::{array, be16, be32, be64};
 use super::crc::is_right;
-use super::{SECTOR, UNIT};
+use super::{MOST_LANDMARKS, SECTOR, UNIT};
 use crate::clue::{Anchor, Structure};
 
 const INCOMPAT_METADATA_UUID: u32 = 4;
@@ -83,6 +85,18 @@ impl Xfs {
     pub(super) fn anchor(&self) -> Anchor {
         let size = Some(self.superblock.blocks * self.superblock.block);
         Anchor { structure: Structure::Xfs, uuid: self.uuid, size }
+    }
+
+    /// The starts of allocation groups: headers, trees of free space, and the first inodes.
+    pub(super) fn landmarks(&self) -> Vec<Range<u64>> {
+        const BEGINNING: u64 = 4 << 20;
+        let of = &self.superblock;
+        let groups = of.blocks.div_ceil(of.group_blocks);
+        let step = groups.div_ceil(MOST_LANDMARKS);
+        let groups =
+            (0..MOST_LANDMARKS).map(|index| index * step).take_while(|group| *group < groups);
+        let starts = groups.map(|group| group * of.group_blocks * of.block);
+        starts.map(|start| start..start.saturating_add(BEGINNING)).collect()
     }
 
     pub(super) fn absorb(&mut self, other: &Xfs) -> bool {
