@@ -6,7 +6,7 @@ use braid_engine::Dev;
 use crate::session::NXIO;
 
 /// The first byte from `offset` on, which is inside, that is data (or, if false, in a hole).
-/// The end of the volume counts as a hole. What only another machine knows counts as data: a seek waits for nobody.
+/// The end of the volume counts as a hole. Ranges that only another machine knows count as data: a seek is answered in the call.
 pub(crate) fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
     let Limits { size, logical_block, .. } = *dev.limits();
     let mut at = offset - offset % u64::from(logical_block);

@@ -27,6 +27,7 @@ use crate::connect::Connect;
 use crate::link::{Ended, Inbox, Outbox, Receiver, shake};
 use crate::offer::Offer;
 use crate::session::Session;
+use crate::session::status::Asked;
 use crate::traffic::{Traffic, add, set};
 
 /// Interval at which deadlines are looked after.
@@ -156,36 +157,10 @@ impl<C: Connect> Device for RemoteDevice<C> {
         }
         Extents::asked(async move {
             let first = Span::new(span.offset, span.len.min(MOST_ZEROES));
-            let id = inner.session.borrow_mut().ask(inner.tasks.now(), first);
+            let asked = Asked::new(&inner.session, inner.tasks.now(), first);
             inner.dispatch();
-            let asked = Asked { inner: &inner, id, is_taken: false };
             asked.await.unwrap_or_else(|_| vec![Extent::data(span.len)])
         })
-    }
-}
-
-/// A question for holes that is under way.
-struct Asked<'a, C: Connect> {
-    inner: &'a Inner<C>,
-    id: u32,
-    is_taken: bool,
-}
-
-impl<C: Connect> Future for Asked<'_, C> {
-    type Output = Result<Vec<Extent>, Errno>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = self.inner.session.borrow_mut().take_status(self.id, cx.waker());
-        self.is_taken = answer.is_some();
-        answer.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-impl<C: Connect> Drop for Asked<'_, C> {
-    fn drop(&mut self) {
-        if !self.is_taken {
-            self.inner.session.borrow_mut().abandon(self.id);
-        }
     }
 }
 

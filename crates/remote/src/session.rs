@@ -21,13 +21,13 @@
 
 mod expiry;
 mod slot;
-mod status;
+pub(crate) mod status;
 
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
 
-use braid_block::{Completion, Errno, Extent, Flags, Io, Op, Payload, Span};
+use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
 use slab::Slab;
 
 use crate::journal::{Journal, Piece};
@@ -94,13 +94,6 @@ impl Session {
     pub(crate) fn submit(&mut self, now: Duration, io: Io) -> u32 {
         let Io { op, flags, span, payload } = io;
         let id = self.insert(now, Ask::Io(op), flags, span, payload, Owner::Caller(None));
-        self.begin(id)
-    }
-
-    /// Takes in a question for the holes of `span`, and returns its number.
-    pub(crate) fn ask(&mut self, now: Duration, span: Span) -> u32 {
-        let (ask, owner) = (Ask::Status, Owner::Caller(None));
-        let id = self.insert(now, ask, Flags::NONE, span, Payload::None, owner);
         self.begin(id)
     }
 
@@ -268,21 +261,6 @@ impl Session {
         Ok(())
     }
 
-    /// Takes in the lengths and `NBD_STATE_*` of the extents that answer the question `cookie`.
-    pub(crate) fn note_status(
-        &mut self,
-        cookie: u64,
-        extents: impl Iterator<Item = (u64, u32)>,
-    ) -> Result<(), Fault> {
-        let id = self.id_of(cookie)?;
-        let slot = &mut self.slots[id];
-        if slot.ask != Ask::Status || !slot.extents.is_empty() {
-            return Err(Fault::StrayStatus);
-        }
-        slot.extents = status::in_blocks(extents, slot.span, self.block);
-        Ok(())
-    }
-
     /// Notes an error of a part of the answer to `cookie`.
     pub(crate) fn note_error(&mut self, cookie: u64, errno: Errno) -> Result<(), Fault> {
         let id = self.id_of(cookie)?;
@@ -377,24 +355,6 @@ impl Session {
         }
         slot.owner = Owner::Caller(Some(waker.clone()));
         None
-    }
-
-    /// Returns the answer to question `id` if it is there; otherwise keeps the waker.
-    pub(crate) fn take_status(
-        &mut self,
-        id: u32,
-        waker: &Waker,
-    ) -> Option<Result<Vec<Extent>, Errno>> {
-        let slot = &mut self.slots[id as usize];
-        let extents = match slot.state {
-            State::Done(result) => result.map(|()| std::mem::take(&mut slot.extents)),
-            _ => {
-                slot.owner = Owner::Caller(Some(waker.clone()));
-                return None;
-            }
-        };
-        self.slots.remove(id as usize);
-        Some(extents)
     }
 
     /// The caller of request `id` has gone.

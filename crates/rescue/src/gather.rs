@@ -26,7 +26,7 @@ use crate::{Clue, Examined, Patient, Question, Rows};
 pub struct Budget {
     /// From its start to its end. They are read three times.
     even: u64,
-    /// Where structures that were found have their metadata. They are read twice.
+    /// At the metadata of structures that were found. They are read twice.
     aimed: u64,
 }
 
@@ -78,9 +78,8 @@ pub struct Gathered {
 pub fn gather(sources: &[Source<'_>], budget: Budget) -> Gathered {
     let sizes: Vec<u64> = sources.iter().map(|source| source.patient.size()).collect();
     let mut scanned: Vec<Windows> = sizes.iter().map(|size| windows(*size, budget.even)).collect();
-    let seen = of_each(sources, |member, source| {
-        windows_of(source, &scanned[member], |bytes, at| evidence::anchors(bytes, at))
-    });
+    let seen =
+        of_each(sources, |member, source| windows_of(source, &scanned[member], evidence::anchors));
     let mut known = Vec::new();
     evidence::gather(&mut known, seen.iter().flatten().map(|(_, one)| one.clone()));
     learn(sources, &scanned, &mut known);
@@ -320,7 +319,7 @@ mod tests {
         }
         // Few and short ranges have one window each; long ones share what there is.
         assert_eq!(spread(&[0..1, GIB..GIB + 2, 5 * GIB..5 * GIB + 3], 100), [0, GIB, 5 * GIB]);
-        assert_eq!(spread(&[0..GIB], 2), [0, GIB / 2]);
+        assert_eq!(spread(&[0..GIB, 0..0], 2), [0, GIB / 2]);
         assert_eq!(spread(&[], 10), [0; 0]);
     }
 

@@ -262,11 +262,11 @@ impl Client {
             let first = self.rng.below(OWN);
             let count = 1 + self.rng.below(OWN - first);
             let value = (1 + turn % 250) as u8;
-            match self.rng.below(10) {
+            match self.rng.below(12) {
                 0 => drop(self.dev.start(Io::flush()).await),
-                1 => self.change(first, count, 0, true).await,
-                2 => self.ask(first, count).await?,
-                3..=6 => self.change(first, count, value, false).await,
+                1 | 2 => self.change(first, count, 0, true).await,
+                3 | 4 => self.ask(first, count).await?,
+                5..=8 => self.change(first, count, value, false).await,
                 _ => self.read(first).await?,
             }
         }

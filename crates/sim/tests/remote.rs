@@ -9,7 +9,7 @@ use braid_sim::remote::live;
 fn nothing_acknowledged_is_lost_over_cuts_and_crashes_of_the_server() {
     let (reconnects, repeated, overdue) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let holes = Cell::new(0);
-    for_each_seed("nothing_acknowledged", 150, |seed| {
+    for_each_seed("nothing_acknowledged", 500, |seed| {
         let told = live(seed, 120, 24).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         reconnects.set(reconnects.get() + told.reconnects);
         repeated.set(repeated.get() + told.repeated);

@@ -37,7 +37,7 @@ pub(super) enum State {
 pub(crate) enum Ask {
     /// To be carried out.
     Io(Op),
-    /// Where holes are.
+    /// A question for holes.
     Status,
 }
 

@@ -1,18 +1,94 @@
-//! Block status, as a server has it, in whole blocks of the member.
+//! Questions for holes, and their answers in whole blocks of the member.
 //!
 //! A server's extents may begin and end at any byte, and the last one may reach beyond the question. A block is a hole or
 //! zeroes only if all of it is.
 
-use braid_block::{Extent, Span};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use braid_block::{Errno, Extent, Flags, Payload, Span};
 use braid_nbd::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
+
+use super::Session;
+use super::slot::{Ask, Fault, Owner, State};
+
+/// A question for holes that is under way; it is given up when this is dropped.
+pub(crate) struct Asked<'a> {
+    session: &'a RefCell<Session>,
+    id: u32,
+    is_taken: bool,
+}
+
+impl Asked<'_> {
+    /// Takes in a question for the holes of `span`.
+    pub(crate) fn new(session: &RefCell<Session>, now: Duration, span: Span) -> Asked<'_> {
+        let id = session.borrow_mut().ask(now, span);
+        Asked { session, id, is_taken: false }
+    }
+}
+
+impl Future for Asked<'_> {
+    type Output = Result<Vec<Extent>, Errno>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.session.borrow_mut().take_status(self.id, cx.waker());
+        self.is_taken = answer.is_some();
+        answer.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.session.borrow_mut().abandon(self.id);
+        }
+    }
+}
+
+impl Session {
+    /// Takes in a question for the holes of `span`, and returns its number.
+    fn ask(&mut self, now: Duration, span: Span) -> u32 {
+        let (ask, owner) = (Ask::Status, Owner::Caller(None));
+        let id = self.insert(now, ask, Flags::NONE, span, Payload::None, owner);
+        self.begin(id)
+    }
+
+    /// Takes in the lengths and `NBD_STATE_*` of the extents that answer the question `cookie`.
+    pub(crate) fn note_status(
+        &mut self,
+        cookie: u64,
+        extents: impl Iterator<Item = (u64, u32)>,
+    ) -> Result<(), Fault> {
+        let id = self.id_of(cookie)?;
+        let slot = &mut self.slots[id];
+        if slot.ask != Ask::Status || !slot.extents.is_empty() {
+            return Err(Fault::StrayStatus);
+        }
+        slot.extents = in_blocks(extents, slot.span, self.block);
+        Ok(())
+    }
+
+    /// Returns the answer to question `id` if it is there; otherwise keeps the waker.
+    fn take_status(&mut self, id: u32, waker: &Waker) -> Option<Result<Vec<Extent>, Errno>> {
+        let slot = &mut self.slots[id as usize];
+        let extents = match slot.state {
+            State::Done(result) => result.map(|()| std::mem::take(&mut slot.extents)),
+            _ => {
+                slot.owner = Owner::Caller(Some(waker.clone()));
+                return None;
+            }
+        };
+        self.slots.remove(id as usize);
+        Some(extents)
+    }
+}
 
 /// Returns `extents`, lengths and `NBD_STATE_*` from the beginning of `span` on, as extents of whole blocks; what is
 /// unknown behind the last one is left out, and the first block is data if not even that is known.
-pub(super) fn in_blocks(
-    extents: impl Iterator<Item = (u64, u32)>,
-    span: Span,
-    block: u64,
-) -> Vec<Extent> {
+fn in_blocks(extents: impl Iterator<Item = (u64, u32)>, span: Span, block: u64) -> Vec<Extent> {
     let mut found: Vec<Extent> = Vec::new();
     let mut add = |extent: Extent| match found.last_mut() {
         _ if extent.len == 0 => {}

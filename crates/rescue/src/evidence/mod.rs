@@ -51,7 +51,7 @@ const MOST_LANDMARKS: u64 = 1 << 16;
 #[derive(Clone, Debug)]
 pub enum Known {
     /// ext2, ext3 or ext4.
-    Ext(Ext),
+    Ext(Box<Ext>),
     /// xfs.
     Xfs(Xfs),
     /// btrfs.
@@ -154,7 +154,7 @@ pub fn anchors(window: &[u8], at: u64) -> Vec<(u64, Known)> {
         };
         // Superblocks of ext and btrfs begin with numbers, which may look like the letters of others.
         let known = tagged
-            .or_else(|| Some(Known::Ext(ext::recognise(bytes)?.0)))
+            .or_else(|| Some(Known::Ext(Box::new(ext::recognise(bytes)?.0))))
             .or_else(|| Some(Known::Btrfs(btrfs::recognise(bytes)?.0)))
             .or_else(|| Some(Known::Ntfs(ntfs::recognise(bytes)?)))?;
         Some((at + from as u64, known))

@@ -126,6 +126,15 @@ impl Hypothesis {
         self.seats.iter().filter(|seat| seat.is_none()).count()
     }
 
+    /// Returns the evidence that is missing if it lacks members and stands on blocks that are alone in their rows: with zeros
+    /// beside them, parity is equal to them, and another geometry may take it for data.
+    pub(super) fn emptiness(&self) -> Option<&'static str> {
+        let is_alone = self.echoes * 10 >= self.satisfied * 9;
+        (self.map.parity().is_some() && self.missing() > 0 && is_alone).then_some(
+            "blocks that share a row with others: parity equals nearly all of them, so that data and parity look the same",
+        )
+    }
+
     /// Bytes between the sections of a member: 0 where there is one, and where the distance is not known.
     pub(super) fn distance(&self) -> u64 {
         self.component.map_or(0, |component| component / self.map.sections())

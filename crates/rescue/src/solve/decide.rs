@@ -104,12 +104,6 @@ pub(super) fn decide(
     Answer::Decided { first, rest, second }
 }
 
-/// True if a hypothesis that lacks members stands on blocks that are alone in their rows: with zeros beside them, parity is
-/// equal to them, and another geometry may take it for data.
-fn is_nearly_empty(one: &Hypothesis) -> bool {
-    one.map.parity().is_some() && one.missing() > 0 && one.echoes * 10 >= one.satisfied * 9
-}
-
 /// Answers that two geometries meet in a range of the array, and that the evidence for one of them is too little.
 pub(super) fn meeting(found: Vec<Hypothesis>, range: &Range<u64>) -> Answer {
     let (start, end) = (range.start, range.end);
@@ -365,12 +359,7 @@ fn doubts(
         let (one, other) = (first.pattern, second.pattern);
         doubts.push(format!("evidence at other places: {one} and {other} explain nearly the same"));
     }
-    if is_nearly_empty(first) {
-        doubts.push(
-            "blocks that share a row with others: parity equals nearly all of them, so that data and parity look the same"
-                .to_owned(),
-        );
-    }
+    doubts.extend(first.emptiness().map(str::to_owned));
     let is_sure = sure(first, evidence);
     for (role, seat) in first.seats.iter().enumerate() {
         if let Some(seat) = seat.filter(|_| !is_sure[role]) {
