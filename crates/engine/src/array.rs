@@ -82,11 +82,13 @@ impl<G: Geometry> Device for Array<G> {
 
     fn extents(&self, span: Span) -> Extents {
         let span = addressed(span);
-        let (mut offset, mut answers) = (span.offset, Vec::new());
-        while offset != span.end() && answers.len() < MOST_RUNS {
+        let (mut offset, mut answers, mut count) = (span.offset, Vec::new(), 0);
+        while offset != span.end() && count < MOST_RUNS {
             let run = self.geometry.locate(offset);
             let wanted = MemberSpan::new(run.offset, run.len.min(span.end() - offset));
-            answers.push((wanted.len, self.members[run.role].extents(whole(wanted))));
+            let answer = self.members[run.role].extents(whole(wanted));
+            count += if let Extents::Known(extents) = &answer { extents.len() } else { 1 };
+            answers.push((wanted.len, answer));
             offset += wanted.len;
         }
         if answers.iter().all(|(_, answer)| matches!(answer, Extents::Known(_))) {

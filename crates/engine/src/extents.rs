@@ -35,6 +35,11 @@ impl Extents {
         }
     }
 
+    /// Returns the extents of `len` bytes without asking anybody: what would have to be asked for counts as data.
+    pub fn without_asking(self, len: u64) -> Vec<Extent> {
+        self.at_once().unwrap_or_else(|| vec![Extent::data(len)])
+    }
+
     /// Checks that they are extents of `span`, now or later.
     ///
     /// # Panics

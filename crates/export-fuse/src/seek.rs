@@ -1,6 +1,6 @@
 //! The next data, or hole, of a volume.
 
-use braid_block::{Errno, Extent, Limits, Span};
+use braid_block::{Errno, Limits, Span};
 use braid_engine::Dev;
 
 use crate::session::NXIO;
@@ -12,7 +12,7 @@ pub(crate) fn find(dev: &Dev, offset: u64, data: bool) -> Result<u64, Errno> {
     let mut at = offset - offset % u64::from(logical_block);
     while at < size {
         let rest = Span::new(at, size - at);
-        for extent in dev.extents(rest).at_once().unwrap_or_else(|| vec![Extent::data(rest.len)]) {
+        for extent in dev.extents(rest).without_asking(rest.len) {
             if extent.zero != data {
                 return Ok(at.max(offset));
             }

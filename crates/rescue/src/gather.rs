@@ -142,7 +142,7 @@ fn metadata(known: &[Known], seen: &[Vec<(u64, Known)>], size: u64, most: u64) -
     let of_each: Vec<Vec<Range<u64>>> = known
         .iter()
         .filter_map(|one| {
-            let first = seen.iter().flatten().filter(|(_, other)| one.is_same(other));
+            let first = seen.iter().flatten().filter(|(_, other)| other.is_same(one));
             let (at, copy) = first.min_by_key(|(at, _)| *at)?;
             // How many times as long as a member it is.
             let times = one.anchor().size?.div_ceil(size).max(1);

@@ -1,5 +1,7 @@
 //! Entry point for fuzzers: bytes in, panic on a broken invariant, nothing out.
 
+use std::ops::Range;
+
 use braid_files::ReadAt;
 use braid_files::sparse::Sparse;
 
@@ -33,6 +35,12 @@ fn check(windows: &[(u64, Vec<u8>)]) {
         gather(&mut known, anchors(window, *at).into_iter().map(|(_, one)| one));
     }
     windows.iter().for_each(|(_, window)| learn(window, &mut known));
+    for one in &known {
+        let size = one.anchor().size.unwrap_or(u64::MAX);
+        let is_range = |range: &Range<u64>| range.start < range.end && range.start < size;
+        assert!(one.landmarks().iter().all(is_range), "its landmarks");
+        let _ = one.place_of_copy();
+    }
     let mut all = Vec::new();
     for (at, window) in windows {
         let found = clues(window, *at, &known);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use braid_block::{Extent, Flags, Io, Span};
+use braid_block::{Flags, Io, Span};
 use braid_engine::Dev;
 use braid_engine::redundant::Redundant;
 use braid_mem::Pool;
@@ -102,7 +102,7 @@ impl AllShards {
             let mut offset = 0;
             while offset < size {
                 let rest = Span::new(offset, size - offset);
-                let extents = known(&dev, rest);
+                let extents = dev.extents(rest).without_asking(rest.len);
                 if extents.iter().any(|extent| !extent.zero) {
                     return send(&done, Ok(true));
                 }
@@ -122,7 +122,8 @@ impl AllShards {
         let end = self.on_first(move |_, local, done| {
             let (dev, mut offset, mut end) = (local.front.dev(), whole, None);
             while offset < size {
-                for extent in known(&dev, Span::new(offset, size - offset)).iter() {
+                let rest = Span::new(offset, size - offset);
+                for extent in dev.extents(rest).without_asking(rest.len) {
                     offset += extent.len;
                     end = if extent.zero { end } else { Some(offset) };
                 }
@@ -206,11 +207,6 @@ impl AllShards {
         };
         (0..self.remotes.len()).map(answer).collect()
     }
-}
-
-/// Returns the extents of `span`; what would have to be asked for elsewhere counts as data.
-fn known(dev: &Dev, span: Span) -> Vec<Extent> {
-    dev.extents(span).at_once().unwrap_or_else(|| vec![Extent::data(span.len)])
 }
 
 fn late() -> io::Error {
