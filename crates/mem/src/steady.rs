@@ -4,7 +4,7 @@
 //!                 before serving                              while serving
 //!  heap     one arena; a reserve; all of it touched        taken from the reserve
 //!  stacks   touched as far down as they will be used       nothing new
-//!  program  read in, its data copied                       nothing new
+//!  program  read in but for tables of panics, data copied  nothing new
 //!  all      locked: present pages stay                     no page comes back
 //! ```
 //!
@@ -18,12 +18,14 @@
 //!   for memory with it, because no arena has pages that were not touched.
 //! * Freed memory stays with the process.
 //!
-//! Deliberately absent: the bodies of RAM disks, which take their pages as they are written, and the kernel's
-//! own memory in system calls.
+//! Deliberately absent: the bodies of RAM disks, which take their pages as they are written; the kernel's
+//! own memory in system calls; and the tables by which a panic finds its way, a tenth of the program, which
+//! serving never reads: a panic may take page faults.
 //!
-//! Source: mallopt(3) and malloc.c of glibc 2.36, madvise(2), `mm/vmscan.c` (`shrink_folio_list`,
-//! "legacy memcg encounters a folio already under writeback").
+//! Source: mallopt(3) and malloc.c of glibc 2.36, madvise(2), dl_iterate_phdr(3), `mm/vmscan.c`
+//! (`shrink_folio_list`, "legacy memcg encounters a folio already under writeback").
 
+use std::ffi::{c_int, c_void};
 use std::io;
 
 use crate::PAGE;
@@ -36,15 +38,28 @@ const SMALL: usize = 1 << 20;
 /// For the start of a process, before it has threads. Without glibc nothing happens.
 pub fn one_heap() {
     #[cfg(target_env = "gnu")]
-    for (parameter, value) in [
+    set(&[
         (libc::M_ARENA_MAX, 1),
         // Memory for long allocations would be mapped, and touched for the first time, each time.
         (libc::M_MMAP_MAX, 0),
         (libc::M_TRIM_THRESHOLD, i32::MAX),
-        (libc::M_TOP_PAD, 1 << 20),
-    ] {
+        (libc::M_TOP_PAD, 128 << 10),
+    ]);
+}
+
+/// Has each arena of the heap keep up to `bytes` that are freed, of at most 32 MiB where they were allocated at
+/// once. By default it keeps 128 KiB, and a burst of requests takes a page fault for each page that the burst before
+/// it gave back. Without glibc nothing happens.
+pub fn keep_freed(bytes: i32) {
+    #[cfg(target_env = "gnu")]
+    set(&[(libc::M_TRIM_THRESHOLD, bytes), (libc::M_MMAP_THRESHOLD, bytes.min(32 << 20))]);
+}
+
+#[cfg(target_env = "gnu")]
+fn set(parameters: &[(c_int, c_int)]) {
+    for (parameter, value) in parameters {
         // SAFETY: a call without pointers that sets a number of the allocator's.
-        unsafe { libc::mallopt(parameter, value) };
+        unsafe { libc::mallopt(*parameter, *value) };
     }
 }
 
@@ -72,14 +87,18 @@ pub fn touch_stack(bytes: usize) {
     std::hint::black_box(&mut page);
 }
 
-/// Reads the program and its libraries in, makes their data this process's own, and touches all of
-/// the heap: also what was allocated and not written yet, such as room in tables and queues.
+/// Reads the program and its libraries in, but for their tables for unwinding, makes their data this
+/// process's own, and touches all of the heap: also what was allocated and not written yet, such as room in
+/// tables and queues.
 ///
 /// # Errors
 /// `/proc` cannot be read; `EINVAL` before Linux 5.14.
 pub fn touch_memory() -> io::Result<()> {
+    let unwinding = unwinding_tables();
     for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
-        let Some(mapping) = Mapping::parse(line) else { continue };
+        let Some(mapping) = Mapping::parse(line).map(|one| one.before(&unwinding)) else {
+            continue;
+        };
         if let Some(advice) = mapping.advice() {
             // SAFETY: the range was just mapped; populating pages changes no byte of them. If it
             // has gone meanwhile, the kernel says so.
@@ -95,6 +114,30 @@ pub fn touch_memory() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The address at which each loaded object's tables for unwinding begin. Linkers put them last in a segment
+/// that is only read: `.eh_frame_hdr`, `.eh_frame` and, some, `.gcc_except_table`.
+fn unwinding_tables() -> Vec<usize> {
+    extern "C" fn note(object: *mut libc::dl_phdr_info, _: usize, starts: *mut c_void) -> c_int {
+        // SAFETY: the loader passes an object that stays loaded during the call, and the pointer that it was
+        // given below, to a vector that nothing else uses meanwhile.
+        let (object, starts) = unsafe { (&*object, &mut *starts.cast::<Vec<usize>>()) };
+        if object.dlpi_phdr.is_null() {
+            return 0;
+        }
+        // SAFETY: the object has that many headers there.
+        let headers =
+            unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
+        let tables = headers.iter().filter(|header| header.p_type == libc::PT_GNU_EH_FRAME);
+        let starts_at = tables.map(|header| object.dlpi_addr.wrapping_add(header.p_vaddr));
+        starts.extend(starts_at.filter_map(|address| usize::try_from(address).ok()));
+        0
+    }
+    let mut starts = Vec::new();
+    // SAFETY: the callback takes the vector as what it is, and keeps nothing of it.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut starts).cast()) };
+    starts
 }
 
 /// Keeps what is mapped now in memory from its first touch on; `and_later` what is mapped later,
@@ -149,6 +192,14 @@ impl Mapping {
         })
     }
 
+    /// Its part before the first of these addresses: all of it, if it has none of them.
+    fn before(mut self, addresses: &[usize]) -> Mapping {
+        let inside = addresses.iter().filter_map(|address| address.checked_sub(self.start));
+        let end = inside.filter(|offset| *offset < self.len).min();
+        self.len = end.map_or(self.len, |offset| offset.next_multiple_of(PAGE).min(self.len));
+        self
+    }
+
     /// The advice that populates its pages, if they are wanted.
     fn advice(&self) -> Option<i32> {
         let wanted = self.readable && self.private && !self.special;
@@ -191,6 +242,26 @@ mod tests {
         ] {
             assert_eq!(advice(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn tables_for_unwinding_are_left_out() {
+        let program = "55d0c0000000-55d0c0400000 r--p 00000000 fe:00 1234   /usr/bin/braid";
+        let len_before = |addresses: &[usize]| {
+            Mapping::parse(program).map(|mapping| mapping.before(addresses).len)
+        };
+        assert_eq!(len_before(&[0x55d0_c000_0000 - 1, 0x55d0_c040_0000]), Some(0x40_0000));
+        assert_eq!(len_before(&[0x55d0_c030_0001, 0x55d0_c020_0001]), Some(0x20_1000));
+        // Those of this program lie in one of its mappings that is only read.
+        let tables = unwinding_tables();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let cut = maps.lines().filter(|line| {
+            let whole = Mapping::parse(line).unwrap();
+            let len = whole.len;
+            !whole.writable && whole.file && whole.before(&tables).len < len
+        });
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(cut.filter(|line| line.ends_with(&*program.to_string_lossy())).count(), 1);
     }
 
     /// Page faults of this thread: field 10 of its `stat`.
