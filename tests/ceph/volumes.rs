@@ -99,6 +99,61 @@ fn a_mirror_moves_onto_an_image_while_it_is_used_and_ram_stands_in_front_of_it()
 }
 
 #[test]
+fn an_image_is_created_wiped_and_put_back_like_a_disk() {
+    skip_without_ceph!();
+    skip_without!("mkfs.ext4");
+    let cluster = Cluster::start();
+    let scratch = Scratch::new();
+    let content = scratch.sparse("content", 80 * MIB);
+    Tool::new("mkfs.ext4").args(["-q", "-F"]).arg(&content).run().ok();
+    cluster.rbd(&["import", "--no-progress", content.to_str().unwrap(), "rbd/far"]).ok();
+    cluster.rbd(&["snap", "create", "--no-progress", "rbd/far@before"]).ok();
+    let far = cluster.stack("rbd/far", "");
+    scratch.sparse("a.img", 80 * MIB);
+    let create = |far: &str, more: &[&str]| {
+        let create = ["create", "home", "--level", "1", "--bitmap", "internal", "a.img", far];
+        scratch.run(&[&create, more].concat())
+    };
+    let exported = |name: &str| {
+        let out = scratch.join(name);
+        cluster.rbd(&["export", "--no-progress", "rbd/far", out.to_str().unwrap()]).ok();
+        std::fs::read(out).unwrap()
+    };
+    let before = exported("before");
+
+    create(&far, &[]).fails(3, &["is refused: it contains", "ext4", "--force"]);
+    let snapshot = cluster.stack("rbd/far@before", "");
+    create(&snapshot, &["--force", &snapshot]).fails(3, &["is read-only", "it is a snapshot"]);
+    // One image by two names, which its lock tells apart.
+    let same = cluster.stack("rbd/far", ", id=admin");
+    let twice = ["create", "home", "--level", "1", &far, &same, "--force", &far, "--force", &same];
+    let refused = scratch.run(&twice);
+    assert!(!refused.status.success(), "{refused}");
+    let other = Scratch::new();
+    let used = other.serve(&far, &["--force", &far]);
+    create(&far, &["--force", &far]).fails(3, &["exclusive lock is held by 127.0.0.1"]);
+    used.stop();
+    assert!(exported("refused") == before, "a refusal changes nothing");
+
+    create(&far, &["--force", &far]).ok();
+    // At once: the lock was given back.
+    let volume = scratch.up("home", &["--attach", "none"]);
+    let bytes = pattern(5, MIB, MIB);
+    volume.client().write(MIB, &bytes, true).unwrap();
+    scratch.run(&["wipe", &far]).fails(3, &["exclusive lock is held by"]);
+    volume.down();
+    assert!(scratch.run(&["examine", &far]).ok().out.contains("Raid Level : raid1"));
+    assert!(scratch.run(&["superblocks", "save", "home"]).ok().out.contains("2 here"));
+    let wiped = scratch.run(&["wipe", &far]).ok().out;
+    assert!(wiped.contains("was removed"), "{wiped}");
+    scratch.run(&["examine", &far]).fails(1, &["has no md superblock"]);
+    scratch.run(&["undo", "2"]).ok();
+    let volume = scratch.up("home", &["--attach", "none"]);
+    assert!(volume.client().read(MIB, MIB as u32).unwrap() == bytes);
+    volume.down();
+}
+
+#[test]
 fn a_client_has_the_rights_of_its_key() {
     skip_without_ceph!();
     let cluster = Cluster::start();

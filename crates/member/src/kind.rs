@@ -95,6 +95,23 @@ pub trait Kind: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Writes `bytes` at `offset`, in the call: metadata, while the member is not at work.
+    ///
+    /// # Errors
+    /// `Unsupported` by a kind that is written by a device only; `InvalidInput` behind the end; some may be written.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let _ = (offset, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Makes durable what was written in the call, if the member can.
+    ///
+    /// # Errors
+    /// What was written before may be lost; `Unsupported` as for [`Kind::write_at`].
+    fn sync(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// The path by which an operator names a member called `label`, if it is a whole file or device.
     fn path(&self, label: &str) -> Option<String> {
         let _ = label;

@@ -82,6 +82,17 @@ impl Kind for Ceph {
         self.image.read_at(start + offset, bytes)
     }
 
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let start = self.window.map_or(0, |span| span.offset);
+        let end = (start + offset).checked_add(bytes.len() as u64);
+        end.filter(|end| *end <= self.image.limits().size).ok_or(io::ErrorKind::InvalidInput)?;
+        self.image.write_at(start + offset, bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.image.flush()
+    }
+
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {
         let tasks = Rc::new(ExecutorClock::new(shard.handle));
         let queue = CephQueue::new(Arc::clone(&self.image));

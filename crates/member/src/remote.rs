@@ -102,33 +102,6 @@ impl Remote {
         self.shared.offer.size
     }
 
-    /// Writes `bytes` at `offset`, in the call: metadata, while the member is not at work. The rest of the blocks that
-    /// they begin and end in is written with them as it was.
-    ///
-    /// # Errors
-    /// `InvalidInput` behind the end; the server's error; the connection broke, and some may be written.
-    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let block = u64::from(self.shared.offer.block);
-        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= self.size());
-        let end = end.ok_or(io::ErrorKind::InvalidInput)?;
-        let start = offset / block * block;
-        let mut whole = vec![0; (end.next_multiple_of(block) - start) as usize];
-        self.directly(|direct| {
-            direct.read_at(start, &mut whole)?;
-            let at = (offset - start) as usize;
-            whole[at..at + bytes.len()].copy_from_slice(bytes);
-            direct.write_at(start, &whole)
-        })
-    }
-
-    /// Makes durable what was written in the call, if the server can.
-    ///
-    /// # Errors
-    /// The server's error; the connection broke, and what was written before may be lost.
-    pub fn sync(&self) -> io::Result<()> {
-        self.directly(Direct::flush)
-    }
-
     /// Calls `with` for a connection of this thread; makes one if there is none.
     fn directly<T>(&self, with: impl FnOnce(&mut Direct) -> io::Result<T>) -> io::Result<T> {
         let mut direct = self.shared.direct.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,6 +150,27 @@ impl Kind for Remote {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let start = self.window.map_or(0, |span| span.offset);
         self.directly(|direct| direct.read_at(start + offset, bytes))
+    }
+
+    /// The rest of the blocks that `bytes` begin and end in is written with them as it was.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let offset = offset + self.window.map_or(0, |span| span.offset);
+        let block = u64::from(self.shared.offer.block);
+        let size = self.shared.offer.size;
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end <= size);
+        let end = end.ok_or(io::ErrorKind::InvalidInput)?;
+        let start = offset / block * block;
+        let mut whole = vec![0; (end.next_multiple_of(block) - start) as usize];
+        self.directly(|direct| {
+            direct.read_at(start, &mut whole)?;
+            let at = (offset - start) as usize;
+            whole[at..at + bytes.len()].copy_from_slice(bytes);
+            direct.write_at(start, &whole)
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.directly(Direct::flush)
     }
 
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {

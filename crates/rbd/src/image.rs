@@ -123,6 +123,33 @@ impl Image {
         }
     }
 
+    /// Writes `bytes` at `offset`, in the call.
+    ///
+    /// # Errors
+    /// The cluster's answer; `WriteZero` behind the end.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let Handles { library, image, .. } = self.handles;
+        // SAFETY: an open image, and memory that is borrowed until the call returns.
+        let written = unsafe {
+            (library.rbd_write)(image, offset, bytes.len(), bytes.as_ptr().cast::<c_char>())
+        };
+        match usize::try_from(written) {
+            Ok(count) if count == bytes.len() => Ok(()),
+            Ok(_) => Err(std::io::ErrorKind::WriteZero.into()),
+            Err(_) => Err(std::io::Error::from(errno_of(written))),
+        }
+    }
+
+    /// Makes durable what was written, in the call.
+    ///
+    /// # Errors
+    /// The cluster's answer.
+    pub fn flush(&self) -> std::io::Result<()> {
+        let Handles { library, image, .. } = self.handles;
+        // SAFETY: an open image.
+        check(unsafe { (library.rbd_flush)(image) }).map_err(std::io::Error::from)
+    }
+
     /// Returns why the image cannot be used any more.
     #[must_use]
     pub fn vanished(&self) -> Option<&'static str> {

@@ -78,6 +78,7 @@ library! {
         rbd_watchers_list: fn(Pointer, *mut Watcher, *mut usize) -> c_int;
         rbd_watchers_list_cleanup: fn(*mut Watcher, usize);
         rbd_read: fn(Pointer, u64, usize, *mut c_char) -> isize;
+        rbd_write: fn(Pointer, u64, usize, *const c_char) -> isize;
         rbd_flush: fn(Pointer) -> c_int;
         rbd_set_image_notification: fn(Pointer, c_int, c_int) -> c_int;
         rbd_poll_io_events: fn(Pointer, *mut Pointer, c_int) -> c_int;

@@ -3,14 +3,14 @@
 //! Invariant: a connection that examined a remote member is closed before another one is made, because some servers
 //! take one client only.
 //!
-//! Deliberately absent: locks on remote members, which NBD does not have.
+//! Deliberately absent: locks on exports of NBD servers, which NBD does not have.
 
 use std::path::{Path, PathBuf};
 
 use braid_device::Access;
-use braid_member::Remote;
+use braid_member::Named;
 use braid_probe::{MemberFacts, Policy};
-use braid_stack::{Nbd, Node, Stack};
+use braid_stack::Stack;
 
 use crate::failure::Failure;
 use crate::metadata::{Held, refuse_contents};
@@ -23,12 +23,12 @@ use crate::volume::{check_patiently, member_failure};
 pub enum Examined {
     /// A file or block device.
     Local(MemberFacts),
-    /// An export of an NBD server.
+    /// An export of an NBD server, or an image of a Ceph cluster.
     Remote {
         /// Its name: the text of the expression.
         path: PathBuf,
-        /// The server and its export.
-        nbd: Nbd,
+        /// The expression.
+        stack: Stack,
         /// Size in bytes.
         size: u64,
     },
@@ -46,28 +46,20 @@ impl Examined {
         let local: Vec<PathBuf> = paths.iter().filter(is_local).cloned().collect();
         let local = check_patiently(&local, &policy).map_err(|refusal| refused(&refusal))?;
         let mut local = local.into_iter();
-        let judged = |path: &PathBuf| match Stack::remote_called(path).map(|stack| stack.node) {
-            Some(Node::Nbd(nbd)) => Examined::remote(path, nbd, accepted.contains(path)),
-            Some(_) => {
-                let what = format!(
-                    "{}: superblocks are written to it by a running volume only",
-                    path.display()
-                );
-                Err(Failure::refused(what)
-                    .next("create the array with `missing` in its place, then `braid member add`"))
-            }
+        let judged = |path: &PathBuf| match Stack::remote_called(path) {
+            Some(stack) => Examined::remote(path, stack, accepted.contains(path)),
             None => Ok(Examined::Local(local.next().expect("facts of each local member"))),
         };
         paths.iter().map(judged).collect()
     }
 
-    fn remote(path: &Path, nbd: Nbd, is_accepted: bool) -> Result<Examined, Failure> {
+    fn remote(path: &Path, stack: Stack, is_accepted: bool) -> Result<Examined, Failure> {
         let remote =
-            Remote::open(&nbd, Access::Exclusive).map_err(|error| member_failure(&error))?;
+            Named::open(path, Access::Exclusive).map_err(|error| member_failure(&error))?;
         if !is_accepted {
-            refuse_contents(path, remote.signatures())?;
+            refuse_contents(path, remote.remote_signatures())?;
         }
-        Ok(Examined::Remote { path: path.to_owned(), nbd, size: remote.size() })
+        Ok(Examined::Remote { path: path.to_owned(), stack, size: remote.kind().size() })
     }
 
     /// Returns the name of the member: a path, or the text of a remote member.
@@ -90,9 +82,7 @@ impl Examined {
     pub fn seen(&self) -> Seen {
         match self {
             Examined::Local(facts) => Seen::of(facts),
-            Examined::Remote { path, nbd, size } => {
-                Seen::remote(path, &Stack::from(Node::Nbd(nbd.clone())), *size)
-            }
+            Examined::Remote { path, stack, size } => Seen::remote(path, stack, *size),
         }
     }
 
@@ -108,11 +98,11 @@ impl Examined {
     pub fn hold(&self) -> Result<Held, Failure> {
         match self {
             Examined::Local(facts) => Held::open(facts),
-            Examined::Remote { path, nbd, size } => Held::remote(path, nbd, *size),
+            Examined::Remote { path, size, .. } => Held::remote(path, *size),
         }
     }
 
-    /// Returns true for an export of an NBD server.
+    /// Returns true for a member on another machine.
     pub fn is_remote(&self) -> bool {
         matches!(self, Examined::Remote { .. })
     }

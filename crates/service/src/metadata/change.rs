@@ -16,14 +16,14 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use braid_device::Access;
-use braid_member::{Kind, Remote};
+use braid_member::Named;
 use braid_probe::{FileKind, MemberFacts, Place, identify};
-use braid_stack::Nbd;
 use rustix::fs::{FlockOperation, OFlags};
 
 use super::Image;
 use super::saved::{Patch, Saved, Trail};
 use crate::failure::{Context, Failure};
+use crate::volume::member_failure;
 
 /// A member that no other program may use while this value lives.
 pub struct Held {
@@ -37,7 +37,7 @@ pub struct Held {
 /// The kind of a member.
 enum Medium {
     File(File),
-    Remote(Remote),
+    Remote(Named),
 }
 
 impl Held {
@@ -78,15 +78,17 @@ impl Held {
         Ok(Held { path: path.clone(), medium, place: (place.start, facts.size) })
     }
 
-    /// Opens the remote member called `path` for writing. Nothing keeps others from using it.
+    /// Opens the remote member called `path` for writing. An image of a Ceph cluster is locked; nothing keeps others
+    /// from using an export of an NBD server.
     ///
     /// # Errors
     /// It cannot be reached or written, or has another size than the `size` that was examined.
-    pub(crate) fn remote(path: &Path, nbd: &Nbd, size: u64) -> Result<Held, Failure> {
-        let remote = Remote::open(nbd, Access::Exclusive).map_err(Failure::failed)?;
-        if remote.size() != size {
-            let what =
-                format!("it had {size} bytes when it was examined, and has {}", remote.size());
+    pub(crate) fn remote(path: &Path, size: u64) -> Result<Held, Failure> {
+        let remote =
+            Named::open(path, Access::Exclusive).map_err(|error| member_failure(&error))?;
+        let now = remote.kind().size();
+        if now != size {
+            let what = format!("it had {size} bytes when it was examined, and has {now}");
             return Err(Failure::refused(format!("{}: {what}", path.display())));
         }
         Ok(Held { path: path.to_owned(), medium: Medium::Remote(remote), place: (0, size) })
@@ -100,7 +102,7 @@ impl Held {
         match &self.medium {
             Medium::File(_) => Image::open(&self.path),
             // Some servers take one client only.
-            Medium::Remote(remote) => Image::of(&self.path, Box::new(remote.clone())),
+            Medium::Remote(remote) => Image::of(&self.path, remote.kind()),
         }
     }
 
@@ -113,7 +115,7 @@ impl Held {
         let at = self.at(offset, len)?;
         let read = match &self.medium {
             Medium::File(file) => file.read_exact_at(&mut bytes, at),
-            Medium::Remote(remote) => Kind::read_at(remote, at, &mut bytes),
+            Medium::Remote(remote) => remote.kind().read_at(at, &mut bytes),
         };
         read.context(format_args!("cannot read {} at {offset}", self.path.display()))?;
         Ok(bytes)
@@ -132,7 +134,7 @@ impl Held {
         let at = self.at(offset, bytes.len())?;
         let written = match &self.medium {
             Medium::File(file) => file.write_all_at(bytes, at),
-            Medium::Remote(remote) => remote.write_at(at, bytes),
+            Medium::Remote(remote) => remote.kind().write_at(at, bytes),
         };
         written.context(format_args!("cannot write {} at {offset}", self.path.display()))
     }
@@ -141,7 +143,7 @@ impl Held {
         let what = format!("cannot make durable what was written to {}", self.path.display());
         match &self.medium {
             Medium::File(file) => file.sync_all(),
-            Medium::Remote(remote) => remote.sync(),
+            Medium::Remote(remote) => remote.kind().sync(),
         }
         .context(what)
     }
