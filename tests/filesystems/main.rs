@@ -8,6 +8,7 @@
 mod common;
 mod endings;
 mod round_trips;
+mod stable;
 mod tree;
 mod unwritten;
 

@@ -53,7 +53,9 @@ fn a_device_serves_outlives_its_server_and_goes() {
     for name in ["braid", "braid-volume"] {
         std::fs::copy(program.with_file_name(name), scratch.join(name)).expect("a program");
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/ublk/guest.sh");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    std::fs::copy(tests.join("changing.py"), scratch.join("changing.py")).expect("a program");
+    let script = tests.join("ublk/guest.sh");
     let output = Tool::new(&klab)
         .args([
             "run",
