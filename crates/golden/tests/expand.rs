@@ -5,7 +5,8 @@ use std::fs;
 use braid_golden::{Expect, Golden, Member, Role, all, named};
 
 fn sha256(bytes: &[u8]) -> String {
-    cryptoxide::hashing::sha256(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Arrays whose name begins so; there are some.

@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The greatest length of a test's output.
 const MOST_OUTPUT: u64 = 64 << 20;
 /// The interval of the measurements of the machine's load.
-const TICK: Duration = Duration::from_millis(20);
+const TICK: Duration = Duration::from_millis(50);
 /// The period over which the load is measured.
 const WINDOW: Duration = Duration::from_millis(200);
 /// Gives the program that follows a table of mounts of its own, in which the machine's later mounts appear too.

@@ -115,9 +115,7 @@ fn or_panic(
 /// Prepares the process for the memory that it will hold. Returns the sizes of that.
 fn prepare_memory(spec: &Spec) -> Result<Budget, RunError> {
     let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
-    if spec.attach.attaches() {
-        memory::prepare();
-    }
+    memory::prepare(spec.attach);
     Ok(budget)
 }
 
