@@ -99,6 +99,7 @@ for purpose in "${@:-build}"; do
             need ceph-mgr ceph-mgr
             need ceph-osd ceph-osd
             need '/usr/lib/*/librbd.so.1' librbd1
+            need '/usr/lib/*/qemu/block-rbd.so' qemu-block-extra
             ;;
         lab)
             need fio fio

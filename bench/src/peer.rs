@@ -41,6 +41,18 @@ impl Server {
         Server::start("nbdkit", command, socket, None)
     }
 
+    /// nbdkit's split plugin, which concatenates `files`.
+    ///
+    /// # Errors
+    /// If it is not installed or does not come up.
+    pub fn split(files: &[FileInMemory], folder: &Path) -> Result<Server> {
+        let socket = folder.join("split.sock");
+        let mut command = Command::new(require("nbdkit", "nbdkit")?);
+        command.arg("-f").arg("-U").arg(&socket).arg("split");
+        command.args(files.iter().map(FileInMemory::path));
+        Server::start("nbdkit split", command, socket, None)
+    }
+
     /// qemu-nbd over a file in `/dev/shm`.
     ///
     /// # Errors
@@ -96,7 +108,8 @@ impl Server {
 /// A file on tmpfs, removed with the value.
 #[derive(Debug)]
 pub struct FileInMemory {
-    file: tempfile::NamedTempFile,
+    /// Not open here: braid refuses a file that another program may write.
+    path: tempfile::TempPath,
     _undo: Undo,
 }
 
@@ -111,12 +124,12 @@ impl FileInMemory {
         let file = builder.prefix("braid-bench-").tempfile_in("/dev/shm").map_err(failed())?;
         File::set_len(file.as_file(), size).map_err(failed())?;
         let undo = Undo::with(&format!("rm -f {}", file.path().display()))?;
-        Ok(FileInMemory { file, _undo: undo })
+        Ok(FileInMemory { path: file.into_temp_path(), _undo: undo })
     }
 
     /// The path of the file.
     pub fn path(&self) -> &Path {
-        self.file.path()
+        &self.path
     }
 }
 

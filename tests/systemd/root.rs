@@ -60,7 +60,9 @@ fn root_folder(scratch: &Scratch) -> PathBuf {
     strip(built, &root.join("usr/bin/braid"));
     strip(&volume, &root.join("usr/libexec/braid/braid-volume"));
     let needs = Tool::new("ldd").args([built, &volume]).run().ok().out;
-    for library in needs.split_whitespace().filter_map(|word| word.strip_prefix('/')) {
+    // Of several programs, each has a line with its path and a colon above its libraries.
+    let paths = needs.split_whitespace().filter(|word| !word.ends_with(':'));
+    for library in paths.filter_map(|word| word.strip_prefix('/')) {
         copy(&Path::new("/").join(library), &root.join(library));
     }
     copy(Path::new("/bin/busybox"), &root.join("bin/busybox"));

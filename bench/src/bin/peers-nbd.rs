@@ -1,4 +1,5 @@
-//! braid's RAM volume beside nbdkit's and qemu-nbd's, on the same Unix-socket workloads.
+//! braid's RAM volume beside nbdkit's and qemu-nbd's, on the same Unix-socket workloads; and two concatenated files on
+//! tmpfs beside those of nbdkit's split plugin.
 //!
 //! `cargo run --release -p braid-bench --bin peers-nbd`, with all of the crate's programs and the
 //! braid binary built in release mode. `--only NAME` runs the workloads whose name contains NAME.
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use braid_bench::args::{Args, beside_this_program, finish};
 use braid_bench::fio::{self, Subject, Workload};
-use braid_bench::peer::{Folder, Server};
+use braid_bench::peer::{FileInMemory, Folder, Server};
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu, load};
@@ -102,6 +103,30 @@ const WORKLOADS: [(Workload, Aim); 6] = [
     ),
 ];
 
+/// Workloads at servers over two files on tmpfs.
+const ON_FILES: [(Workload, Aim); 2] = [
+    (
+        Workload {
+            name: "files on tmpfs, 4 KiB random read, depth 32",
+            rw: "randread",
+            block: 4 * KIB,
+            depth: 32,
+            jobs: 1,
+        },
+        Aim::Cpu(Target::None),
+    ),
+    (
+        Workload {
+            name: "files on tmpfs, 4 KiB random write, depth 32",
+            rw: "randwrite",
+            block: 4 * KIB,
+            depth: 32,
+            jobs: 1,
+        },
+        Aim::Cpu(Target::AtMost(1.06)),
+    ),
+];
+
 /// The results of one server with a workload, one figure for each round.
 #[derive(Default)]
 struct Samples {
@@ -142,16 +167,7 @@ fn run() -> Result<()> {
         }
     }
     for (workload, aim) in wanted {
-        eprintln!("{} ...", workload.name);
-        let samples = measure(&servers, rounds, |server| {
-            let outcome = fio::run(Subject::Nbd(server.socket()), workload, seconds)?;
-            Ok(Figures {
-                requests: outcome.requests,
-                bytes: outcome.bytes,
-                seconds: outcome.seconds,
-                client_us: outcome.cpu_seconds * 1e6,
-            })
-        })?;
+        let samples = run_fio(&servers, rounds, workload, seconds)?;
         add_absolute(&mut absolute, workload.name, &servers, &samples);
         add_ratios(&mut ratios, workload.name, *aim, &servers, &samples);
     }
@@ -172,9 +188,44 @@ fn run() -> Result<()> {
         add_absolute(&mut absolute, BATCHED, &servers, &samples);
         add_ratios(&mut ratios, BATCHED, Aim::Cpu(Target::AtMost(1.5)), &servers, &samples);
     }
+    drop(servers);
+    let wanted: Vec<_> = ON_FILES.iter().filter(|(one, _)| args.wants(one.name)).collect();
+    if !wanted.is_empty() {
+        // Each server has files of its own.
+        let files = || [GIB / 2; 2].into_iter().map(FileInMemory::new).collect::<Result<Vec<_>>>();
+        let (own, others) = (files()?, files()?);
+        let stack = format!("linear({}, {})", own[0].path().display(), own[1].path().display());
+        let braid = Server::braid(&args.braid()?, "braid", &stack, folder.path())?;
+        let servers = [braid, Server::split(&others, folder.path())?];
+        servers.iter().try_for_each(|server| fio::fill(Subject::Nbd(server.socket())))?;
+        for (workload, aim) in wanted {
+            let samples = run_fio(&servers, rounds, workload, seconds)?;
+            add_absolute(&mut absolute, workload.name, &servers, &samples);
+            add_ratios(&mut ratios, workload.name, *aim, &servers, &samples);
+        }
+    }
     println!("Medians of {rounds} rounds of {seconds} s (for orientation)\n\n{absolute}");
     println!("Ratios within a round\n\n{ratios}");
     Ok(())
+}
+
+/// Runs fio's workload at each server in turn.
+fn run_fio(
+    servers: &[Server],
+    rounds: usize,
+    workload: &Workload,
+    seconds: f64,
+) -> Result<Vec<Samples>> {
+    eprintln!("{} ...", workload.name);
+    measure(servers, rounds, |server| {
+        let outcome = fio::run(Subject::Nbd(server.socket()), workload, seconds)?;
+        Ok(Figures {
+            requests: outcome.requests,
+            bytes: outcome.bytes,
+            seconds: outcome.seconds,
+            client_us: outcome.cpu_seconds * 1e6,
+        })
+    })
 }
 
 /// One run at one server.

@@ -8,6 +8,7 @@
 //! | request      | file                                  | block device            |
 //! |--------------|---------------------------------------|-------------------------|
 //! | flush        | fdatasync; after one failed all do    | fdatasync               |
+//! | read         | io_uring; tmpfs: pread in the call    | io_uring                |
 //! | write        | io_uring; tmpfs: pwrite in the call   | io_uring                |
 //! | FUA of writes| RWF_DSYNC; FUSE: fdatasync behind them| RWF_DSYNC               |
 //! | FUA otherwise| fdatasync behind the request          | the same                |
@@ -18,8 +19,8 @@
 //! On a FUSE file system `RWF_DSYNC` makes nothing durable: the kernel sends no FSYNC for a file that its
 //! server opened with `FOPEN_DIRECT_IO`, nor, for any file, after an asynchronous direct write.
 //!
-//! tmpfs takes no write that must not wait (`RWF_NOWAIT`), so io_uring hands each one to another thread, which costs more
-//! than the write. It copies to memory, as a RAM disk does, and nothing there is ever durable.
+//! tmpfs takes no request that must not wait (`RWF_NOWAIT`), so io_uring hands each one to another thread, which costs more
+//! than the request. It copies from or to memory, as a RAM disk does, and nothing there is ever durable.
 
 mod durable;
 mod extents;
@@ -296,11 +297,12 @@ impl Device for FileDevice {
         let offset = inner.shared.window.offset + io.span.offset;
         let durable = Durable::of(io.op, io.flags, inner.shared.is_on_fuse);
         match io.op {
-            Op::Read => inner.handle.read_at(&inner.fd, offset, io.payload),
-            Op::Write if inner.shared.is_on_tmpfs => {
-                let result = inner.write_now(offset, &io.payload);
-                Pending::ready(Completion { result, payload: io.payload })
+            Op::Read | Op::Write if inner.shared.is_on_tmpfs => {
+                let mut payload = io.payload;
+                let result = inner.carry_out(io.op, offset, &mut payload);
+                Pending::ready(Completion { result, payload })
             }
+            Op::Read => inner.handle.read_at(&inner.fd, offset, io.payload),
             Op::Write if durable == Durable::Synced => {
                 let inner = Rc::clone(inner);
                 Pending::task(async move {
@@ -351,11 +353,15 @@ impl Device for FileDevice {
 }
 
 impl Inner {
-    /// Writes in the call.
-    fn write_now(&self, mut offset: u64, payload: &Payload) -> Result<(), Errno> {
-        for buf in payload.bufs() {
-            let written = self.shared.file.write_all_at(buf, offset);
-            written.map_err(|error| {
+    /// Reads or writes in the call.
+    fn carry_out(&self, op: Op, mut offset: u64, payload: &mut Payload) -> Result<(), Errno> {
+        let file = &self.shared.file;
+        for buf in payload.bufs_mut() {
+            let done = match op {
+                Op::Read => file.read_exact_at(buf, offset),
+                _ => file.write_all_at(buf, offset),
+            };
+            done.map_err(|error| {
                 let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw);
                 self.shared.failures.record(errno);
                 errno
@@ -491,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_on_tmpfs_is_carried_out_in_the_call() {
+    fn requests_on_tmpfs_are_carried_out_in_the_call() {
         let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
             return println!("skipped: /dev/shm cannot be written");
         };
@@ -509,6 +515,18 @@ mod tests {
         let written = device.start(Io::write(0, buf, Flags::FUA));
         let now = std::fs::read(&path).expect("its bytes");
         assert!(now[..4096] == [0; 4096] && now[4096..] == [7; 4096], "before it is waited for");
-        executor.block_on(async move { written.await.result.expect("it is written") });
+        let read = device.start(Io::read(0, pool.get(4096).expect("memory")));
+        std::fs::write(&path, [9; 8 << 10]).expect("other bytes");
+        let bytes = executor.block_on(async move {
+            written.await.result.expect("it is written");
+            read.await
+        });
+        bytes.result.expect("it is read");
+        assert!(bytes.payload.bufs()[0][..] == [7; 4096], "before it is waited for");
+        // A file that became shorter.
+        std::fs::write(&path, []).expect("no bytes");
+        let read = device.start(Io::read(0, pool.get(4096).expect("memory")));
+        let ended = executor.block_on(read);
+        assert_eq!(ended.result, Err(Errno::IO));
     }
 }

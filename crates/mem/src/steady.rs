@@ -47,9 +47,9 @@ pub fn one_heap() {
     ]);
 }
 
-/// Has each arena of the heap keep up to `bytes` that are freed, of at most 32 MiB where they were allocated at
-/// once. By default it keeps 128 KiB, and a burst of requests takes a page fault for each page that the burst before
-/// it gave back. Without glibc nothing happens.
+/// Has each arena of the heap keep up to `bytes` that are freed, in allocations of at most 32 MiB. By default it keeps
+/// 128 KiB, and a burst of requests takes a page fault for each page that the burst before it gave back. Without glibc
+/// nothing happens.
 pub fn keep_freed(bytes: i32) {
     #[cfg(target_env = "gnu")]
     set(&[(libc::M_TRIM_THRESHOLD, bytes), (libc::M_MMAP_THRESHOLD, bytes.min(32 << 20))]);

@@ -28,7 +28,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use braid_mem::{Buf, Pool, steady};
-use braid_stack::ByteSize;
+use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Workers;
 
 use super::budget::TooLittle;
@@ -51,13 +51,17 @@ fn flusher() -> Result<(), io::Error> {
     FLUSHER.get_or_init(set).map_err(io::Error::from_raw_os_error)
 }
 
-/// Freed heap that a volume for clients keeps for the next burst of requests, in bytes: four of TLS's.
-const FREED: i32 = 1 << 20;
+/// Freed heap that a volume for clients keeps for the next burst of requests, in bytes: TLS has 256 KiB of records.
+const FREED: i32 = 2 << 20;
+/// The same of a volume over images of Ceph: librbd receives into its heap what large reads ask for.
+const FREED_BY_CEPH: i32 = 32 << 20;
 
-/// For the start of a process, before it has other threads.
-pub(super) fn prepare(attach: Attach) {
+/// For the start of the process of a volume with this `stack`, before it has other threads.
+pub(super) fn prepare(attach: Attach, stack: &Stack) {
     if !attach.attaches() {
-        return steady::keep_freed(FREED);
+        let is_ceph = |(one, _): (&Stack, bool)| matches!(one.node, Node::Rbd(_));
+        let has_ceph = stack.remotes().into_iter().any(is_ceph);
+        return steady::keep_freed(if has_ceph { FREED_BY_CEPH } else { FREED });
     }
     steady::one_heap();
     // What comes of it is asked again below.

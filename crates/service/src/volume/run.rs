@@ -115,7 +115,7 @@ fn or_panic(
 /// Prepares the process for the memory that it will hold. Returns the sizes of that.
 fn prepare_memory(spec: &Spec) -> Result<Budget, RunError> {
     let budget = Budget::of(spec).map_err(NotHeld::TooLittle)?;
-    memory::prepare(spec.attach);
+    memory::prepare(spec.attach, &spec.stack);
     Ok(budget)
 }
 
