@@ -25,7 +25,8 @@ mod units;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::FlockOperation;
 
 use common::{MIB, Scratch, Tool, package};
 use machine::{Boot, Debian, Disk, Machine};
@@ -73,8 +74,9 @@ impl Site {
     /// A system's image with this package, which dpkg installed in a guest. It is kept beside the guest's
     /// until there is another package.
     fn installed(&self) -> PathBuf {
-        static MAKING: Mutex<()> = Mutex::new(());
-        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        // Tests are processes, and each would make one: a second one under the overlay of the first.
+        let making = fs::File::create(self.debian.file("making")).expect("a lock");
+        rustix::fs::flock(&making, FlockOperation::LockExclusive).expect("the lock");
         let package = self.package("0.0.1");
         let sum = Tool::new("sha256sum").arg(&package).run().ok().out;
         let made = self.debian.file(&format!("installed-{}", &sum[..16]));
@@ -92,7 +94,9 @@ impl Site {
         let mut machine = self.boot_from(&image, vec![deb]);
         machine.ok(&install(&package));
         machine.power_off();
-        Tool::new("cp").arg(&image).arg(&made).run().ok();
+        let copied = self.debian.file("installing");
+        Tool::new("cp").arg(&image).arg(&copied).run().ok();
+        fs::rename(copied, &made).expect("it was made here");
         made
     }
 
