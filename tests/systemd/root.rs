@@ -149,7 +149,7 @@ fn boot(site: &Site, initrd: &Path, disks: &[&str], todo: &str) -> Said {
     println!("{}", of_guest.collect::<Vec<_>>().join("\n"));
     // systemd says where the link leads to.
     assert!(["/dev/braid/root ext4", "/dev/loop0 ext4"].contains(&said.of("root")));
-    assert_eq!(said.of("argv0"), "@braid", "systemd would end it with all others");
+    assert_eq!(said.of("argv0"), "@braid-volume", "systemd would end it with all others");
     assert_eq!(said.of("ro"), "0");
     said
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use braid_block::{Limits, Span};
 use braid_device::{Access, Deadline, Metered};
@@ -62,6 +63,32 @@ impl Ceph {
         Ok(Ceph { window, ..self.clone() })
     }
 
+    /// Carries `work` out within the image's deadline. A cluster that does not answer may still carry it out later.
+    fn in_time<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Image) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (image, (answer, answered)) = (Arc::clone(&self.image), channel());
+        let run = move || {
+            let result = work(&image);
+            // The caller closes the image, and gives its lock back, before its process ends.
+            drop(image);
+            // The result is dropped if the caller waits no more.
+            let _ = answer.send(result);
+        };
+        std::thread::Builder::new().name("braid-rbd-call".to_owned()).spawn(run)?;
+        let limit = self.rbd.deadline.duration();
+        answered.recv_timeout(limit).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Reads `bytes` from `offset` of the image on.
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut read = vec![0; bytes.len()];
+        let read = self.in_time(move |image| image.read_at(offset, &mut read).map(|()| read))?;
+        bytes.copy_from_slice(&read);
+        Ok(())
+    }
+
     /// Returns the signatures of file systems, partition tables and the like on the image.
     ///
     /// # Errors
@@ -79,18 +106,19 @@ impl Kind for Ceph {
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let start = self.window.map_or(0, |span| span.offset);
-        self.image.read_at(start + offset, bytes)
+        self.read(start + offset, bytes)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let start = self.window.map_or(0, |span| span.offset);
         let end = (start + offset).checked_add(bytes.len() as u64);
         end.filter(|end| *end <= self.image.limits().size).ok_or(io::ErrorKind::InvalidInput)?;
-        self.image.write_at(start + offset, bytes)
+        let bytes = bytes.to_vec();
+        self.in_time(move |image| image.write_at(start + offset, &bytes))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.image.flush()
+        self.in_time(Image::flush)
     }
 
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {
@@ -138,7 +166,7 @@ impl ReadAt for Ceph {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.image.limits().size.saturating_sub(offset);
         let len = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.image.read_at(offset, &mut buffer[..len])?;
+        self.read(offset, &mut buffer[..len])?;
         Ok(len)
     }
 }
