@@ -51,6 +51,7 @@ pub fn one_heap() {
 /// 128 KiB, and a burst of requests takes a page fault for each page that the burst before it gave back. Without glibc
 /// nothing happens.
 pub fn keep_freed(bytes: i32) {
+    let _ = bytes;
     #[cfg(target_env = "gnu")]
     set(&[(libc::M_TRIM_THRESHOLD, bytes), (libc::M_MMAP_THRESHOLD, bytes.min(32 << 20))]);
 }

@@ -107,7 +107,7 @@ pub trait Kind: Send + Sync {
     /// Makes durable what was written in the call, if the member can.
     ///
     /// # Errors
-    /// What was written before may be lost; `Unsupported` as for [`Kind::write_at`].
+    /// The member's, and then writes from before may be lost; `Unsupported` as for [`Kind::write_at`].
     fn sync(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -4,7 +4,6 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 
 use braid_block::{Limits, Span};
 use braid_device::{Access, Deadline, Metered};
@@ -63,32 +62,6 @@ impl Ceph {
         Ok(Ceph { window, ..self.clone() })
     }
 
-    /// Carries `work` out within the image's deadline. A cluster that does not answer may still carry it out later.
-    fn in_time<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Image) -> io::Result<T> + Send + 'static,
-    ) -> io::Result<T> {
-        let (image, (answer, answered)) = (Arc::clone(&self.image), channel());
-        let run = move || {
-            let result = work(&image);
-            // The caller closes the image, and gives its lock back, before its process ends.
-            drop(image);
-            // The result is dropped if the caller waits no more.
-            let _ = answer.send(result);
-        };
-        std::thread::Builder::new().name("braid-rbd-call".to_owned()).spawn(run)?;
-        let limit = self.rbd.deadline.duration();
-        answered.recv_timeout(limit).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    /// Reads `bytes` from `offset` of the image on.
-    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let mut read = vec![0; bytes.len()];
-        let read = self.in_time(move |image| image.read_at(offset, &mut read).map(|()| read))?;
-        bytes.copy_from_slice(&read);
-        Ok(())
-    }
-
     /// Returns the signatures of file systems, partition tables and the like on the image.
     ///
     /// # Errors
@@ -106,19 +79,18 @@ impl Kind for Ceph {
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let start = self.window.map_or(0, |span| span.offset);
-        self.read(start + offset, bytes)
+        self.image.read_at(start + offset, bytes)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let start = self.window.map_or(0, |span| span.offset);
         let end = (start + offset).checked_add(bytes.len() as u64);
         end.filter(|end| *end <= self.image.limits().size).ok_or(io::ErrorKind::InvalidInput)?;
-        let bytes = bytes.to_vec();
-        self.in_time(move |image| image.write_at(start + offset, &bytes))
+        self.image.write_at(start + offset, bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.in_time(Image::flush)
+        self.image.flush()
     }
 
     fn device(&self, shard: &OnShard<'_>) -> io::Result<Dev> {
@@ -166,7 +138,7 @@ impl ReadAt for Ceph {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.image.limits().size.saturating_sub(offset);
         let len = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.read(offset, &mut buffer[..len])?;
+        self.image.read_at(offset, &mut buffer[..len])?;
         Ok(len)
     }
 }

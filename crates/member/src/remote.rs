@@ -97,11 +97,6 @@ impl Remote {
         scan_signatures(self)
     }
 
-    /// Returns the size of the export in bytes, whole blocks only.
-    pub fn size(&self) -> u64 {
-        self.shared.offer.size
-    }
-
     /// Calls `with` for a connection of this thread; makes one if there is none.
     fn directly<T>(&self, with: impl FnOnce(&mut Direct) -> io::Result<T>) -> io::Result<T> {
         let mut direct = self.shared.direct.lock().unwrap_or_else(PoisonError::into_inner);

@@ -22,8 +22,9 @@ use braid_block::{Errno, Io, Op, Payload};
 use braid_mem::Buf;
 use slab::Slab;
 
+use crate::call::errno_of;
 use crate::device::{Done, Queue};
-use crate::image::{Image, errno_of};
+use crate::image::Image;
 use crate::library::Pointer;
 
 /// Answers that are taken at once, as librbd counts them.

@@ -7,17 +7,18 @@
 #![allow(unsafe_code, reason = "calls of librados and librbd")]
 
 use std::ffi::{CString, c_char};
+use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use braid_block::{Errno, Limits};
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::call::{check, whole, within};
 use crate::error::RbdError;
 use crate::library::{Library, Pointer, Watcher, library};
 
@@ -63,6 +64,8 @@ impl Source {
 pub struct Image {
     handles: Handles,
     limits: Limits,
+    /// Time that a call may take.
+    limit: Duration,
     is_blocklisted: AtomicBool,
 }
 
@@ -89,15 +92,15 @@ impl Image {
     /// [`RbdError`]; [`RbdError::Late`] if the cluster does not answer within `limit`.
     pub fn open(source: &Source, read_only: bool, limit: Duration) -> Result<Image, RbdError> {
         let library = library()?;
-        let (answer, opened) = channel();
         let source = source.clone();
-        let run = move || {
-            // If the caller waits no more, the image is closed again here.
-            let _ = answer.send(open(library, &source, read_only, limit));
-        };
-        let thread = std::thread::Builder::new().name("braid-rbd-open".to_owned()).spawn(run);
-        thread.map_err(|error| RbdError::Thread { errno: error.into() })?;
-        opened.recv_timeout(limit).unwrap_or(Err(RbdError::Late { limit }))
+        // If it is too late, the image is closed again there.
+        let opened = within(limit, "open", move || open(library, &source, read_only, limit));
+        opened.unwrap_or_else(|error| {
+            Err(match error.kind() {
+                io::ErrorKind::TimedOut => RbdError::Late { limit },
+                _ => RbdError::Thread { errno: error.into() },
+            })
+        })
     }
 
     /// Returns size and block sizes, as they were at the opening.
@@ -109,45 +112,51 @@ impl Image {
     /// Reads `bytes` from `offset` on, in the call.
     ///
     /// # Errors
-    /// The cluster's answer; `UnexpectedEof` behind the end.
-    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
-        let Handles { library, image, .. } = self.handles;
-        // SAFETY: an open image, and memory that is borrowed until the call returns.
-        let read = unsafe {
-            (library.rbd_read)(image, offset, bytes.len(), bytes.as_mut_ptr().cast::<c_char>())
-        };
-        match usize::try_from(read) {
-            Ok(count) if count == bytes.len() => Ok(()),
-            Ok(_) => Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Err(_) => Err(std::io::Error::from(errno_of(read))),
-        }
+    /// The cluster's answer; `UnexpectedEof` behind the end; `TimedOut`.
+    pub fn read_at(self: &Arc<Self>, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut read = vec![0; bytes.len()];
+        let read = self.in_time(move |Handles { library, image, .. }| {
+            let to = read.as_mut_ptr().cast::<c_char>();
+            // SAFETY: an open image, and memory that lives until the call returns.
+            let count = unsafe { (library.rbd_read)(*image, offset, read.len(), to) };
+            whole(count, read.len(), io::ErrorKind::UnexpectedEof).map(|()| read)
+        })?;
+        bytes.copy_from_slice(&read);
+        Ok(())
     }
 
     /// Writes `bytes` at `offset`, in the call.
     ///
     /// # Errors
-    /// The cluster's answer; `WriteZero` behind the end.
-    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
-        let Handles { library, image, .. } = self.handles;
-        // SAFETY: an open image, and memory that is borrowed until the call returns.
-        let written = unsafe {
-            (library.rbd_write)(image, offset, bytes.len(), bytes.as_ptr().cast::<c_char>())
-        };
-        match usize::try_from(written) {
-            Ok(count) if count == bytes.len() => Ok(()),
-            Ok(_) => Err(std::io::ErrorKind::WriteZero.into()),
-            Err(_) => Err(std::io::Error::from(errno_of(written))),
-        }
+    /// The cluster's answer; `WriteZero` behind the end; `TimedOut`, and the cluster may still carry it out later.
+    pub fn write_at(self: &Arc<Self>, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let bytes = bytes.to_vec();
+        self.in_time(move |Handles { library, image, .. }| {
+            let from = bytes.as_ptr().cast::<c_char>();
+            // SAFETY: an open image, and memory that lives until the call returns.
+            let count = unsafe { (library.rbd_write)(*image, offset, bytes.len(), from) };
+            whole(count, bytes.len(), io::ErrorKind::WriteZero)
+        })
     }
 
     /// Makes durable what was written, in the call.
     ///
     /// # Errors
-    /// The cluster's answer.
-    pub fn flush(&self) -> std::io::Result<()> {
-        let Handles { library, image, .. } = self.handles;
-        // SAFETY: an open image.
-        check(unsafe { (library.rbd_flush)(image) }).map_err(std::io::Error::from)
+    /// The cluster's answer; `TimedOut`.
+    pub fn flush(self: &Arc<Self>) -> io::Result<()> {
+        self.in_time(|Handles { library, image, .. }| {
+            // SAFETY: an open image.
+            check(unsafe { (library.rbd_flush)(*image) }).map_err(io::Error::from)
+        })
+    }
+
+    /// Carries `work` out within the time that a call may take.
+    fn in_time<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Handles) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let image = Arc::clone(self);
+        within(self.limit, "call", move || work(&image.handles))?
     }
 
     /// Returns why the image cannot be used any more.
@@ -167,17 +176,13 @@ impl Image {
         if self.limits.read_only {
             return;
         }
-        let (image, (answer, released)) = (Arc::clone(self), channel::<()>());
-        let release = move || {
+        let image = Arc::clone(self);
+        // A failure leaves the lock as it is.
+        let _ = within(CLOSING, "unlock", move || {
             let Handles { library, image: pointer, .. } = image.handles;
-            // SAFETY: an open image, which `image` keeps open until the call returns. A failure leaves the lock as it is.
+            // SAFETY: an open image, which `image` keeps open until the call returns.
             unsafe { (library.rbd_lock_release)(pointer) };
-            drop(answer);
-        };
-        let thread = std::thread::Builder::new().name("braid-rbd-unlock".to_owned()).spawn(release);
-        if thread.is_ok() {
-            let _ = released.recv_timeout(CLOSING);
-        }
+        });
     }
 
     /// Notes a failure of a request.
@@ -192,8 +197,8 @@ impl Image {
     }
 
     /// Returns the counter by which librbd tells of answers, as a descriptor of its own.
-    pub(crate) fn events(&self) -> std::io::Result<OwnedFd> {
-        self.handles.events.as_ref().ok_or(std::io::ErrorKind::NotConnected)?.try_clone()
+    pub(crate) fn events(&self) -> io::Result<OwnedFd> {
+        self.handles.events.as_ref().ok_or(io::ErrorKind::NotConnected)?.try_clone()
     }
 
     pub(crate) fn pointer(&self) -> Pointer {
@@ -230,7 +235,7 @@ fn open(
     limits.physical_block = 4096;
     limits.optimal_io = u32::try_from(unit).unwrap_or(0);
     limits.read_only = read_only;
-    Ok(Image { handles, limits, is_blocklisted: AtomicBool::new(false) })
+    Ok(Image { handles, limits, limit, is_blocklisted: AtomicBool::new(false) })
 }
 
 impl Handles {
@@ -296,7 +301,7 @@ impl Handles {
     /// Has librbd tell of answers by a counter.
     fn notify(&mut self) -> Result<(), Errno> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let events = eventfd(0, flags).map_err(std::io::Error::from)?;
+        let events = eventfd(0, flags).map_err(io::Error::from)?;
         let number = events.as_raw_fd();
         self.events = Some(events);
         // SAFETY: an open image, and an open counter, which is closed after the image.
@@ -383,8 +388,8 @@ impl Drop for Handles {
         let events = self.events.take();
         // This copy is not dropped, which would close again.
         let mut all = ManuallyDrop::new(Handles { library, cluster, pool, image, events });
-        let (answer, closed) = channel::<()>();
-        let close = move || {
+        // Without a thread it stays open until the process ends.
+        let _ = within(CLOSING, "close", move || {
             // SAFETY: pointers that the libraries gave, in the order in which they depend on each other, once: these are
             // the only ones that are left.
             unsafe {
@@ -399,12 +404,7 @@ impl Drop for Handles {
                 }
             }
             drop(all.events.take());
-            drop(answer);
-        };
-        // Without a thread it stays open until the process ends.
-        if std::thread::Builder::new().name("braid-rbd-close".to_owned()).spawn(close).is_ok() {
-            let _ = closed.recv_timeout(CLOSING);
-        }
+        });
     }
 }
 
@@ -420,14 +420,4 @@ fn copied(text: *const c_char) -> String {
     }
     // SAFETY: a string with its end, which lives until it is given back after this call.
     unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-/// Returns the result of a call that answers a negative error number.
-fn check(result: i32) -> Result<(), Errno> {
-    if result < 0 { Err(Errno::from_raw(-result)) } else { Ok(()) }
-}
-
-/// Returns the error of a negative answer.
-pub(crate) fn errno_of(answer: isize) -> Errno {
-    Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
 }

@@ -23,6 +23,7 @@
 //! Deliberately absent: keys and passwords, which Ceph's configuration names; deadlines, which the meter in front of a
 //! member keeps; making, resizing and removing images, which `rbd` does.
 
+mod call;
 mod ceph;
 mod device;
 mod error;
