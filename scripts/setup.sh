@@ -52,6 +52,7 @@ for purpose in "${@:-build}"; do
             need mkfs.xfs xfsprogs
             need mkfs.btrfs btrfs-progs
             need losetup mount
+            need socat socat
             need blkid util-linux
             need sfdisk fdisk
             need mdadm mdadm

@@ -9,6 +9,7 @@
 mod common;
 
 mod behind;
+mod cable;
 mod created;
 mod far;
 mod itself;
