@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod discards;
 mod endings;
 mod round_trips;
 mod stable;

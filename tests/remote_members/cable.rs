@@ -124,7 +124,7 @@ impl Line {
     fn loses_one(&self) -> bool {
         let packet = self.carried.fetch_add(1, Ordering::Relaxed);
         let one_in = self.one_lost_in.load(Ordering::Relaxed);
-        self.is_cut.load(Ordering::Relaxed) || one_in > 0 && packet % one_in == 0
+        self.is_cut.load(Ordering::Relaxed) || one_in > 0 && packet.is_multiple_of(one_in)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::common::{
 struct Far {
     holder: Child,
     cable: Option<Cable>,
-    /// Of the cable's sockets.
+    /// The folder of the cable's sockets.
     _folder: Scratch,
 }
 
@@ -112,7 +112,7 @@ fn fio(scratch: &Scratch, volume: &UpVolume<'_>, more: &[&str]) -> serde_json::V
     serde_json::from_slice(&scratch.read("v.json")).expect("fio prints JSON")
 }
 
-/// What docs/two-machines.md says of the costs.
+/// Compares costs with docs/two-machines.md.
 fn writes_take_the_way(near: &Scratch, volume: &UpVolume<'_>) {
     let mut client = volume.client();
     let begun = Instant::now();

@@ -20,6 +20,8 @@ pub struct Limits {
     pub read_only: bool,
     /// Discards do something.
     pub discard: bool,
+    /// Zeroes that may give up space are made by giving it up: they cost little, and are not written.
+    pub unmaps_zeroes: bool,
     /// Contents survive neither the process nor the power. A flush may take time all the same: a modelled
     /// device keeps its contents in memory, and takes as long as the device that it stands for.
     pub volatile: bool,
@@ -41,6 +43,7 @@ impl Limits {
             optimal_io: 0,
             read_only: false,
             discard: true,
+            unmaps_zeroes: true,
             volatile: false,
             rotational: false,
             immediate: false,
@@ -62,6 +65,7 @@ impl Limits {
                 optimal_io: all.optimal_io.max(one.optimal_io),
                 read_only: all.read_only || one.read_only,
                 discard: all.discard || one.discard,
+                unmaps_zeroes: all.unmaps_zeroes && one.unmaps_zeroes,
                 volatile: all.volatile && one.volatile,
                 rotational: all.rotational || one.rotational,
                 immediate: all.immediate && one.immediate,

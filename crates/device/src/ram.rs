@@ -261,6 +261,7 @@ impl Device for RamDevice {
             physical_block: 4096,
             volatile: true,
             immediate: true,
+            unmaps_zeroes: !self.shared.options.preallocate,
             ..Limits::new(self.size, self.shared.options.logical_block)
         }
     }

@@ -27,6 +27,10 @@ pub enum Canary {
     InSyncBeforeFlush,
     /// A unit of a part of a stripe is stored without a log entry.
     PartialWriteNotLogged,
+    /// Whole stripes of zeroes are made without a log entry.
+    ZeroesNotLogged,
+    /// A discard reaches the members of an array with parity as it is.
+    DiscardPassedOn,
     /// A replacement is promoted when half of it is filled.
     ReplacementPromotedEarly,
     /// The recovery offset is recorded ahead of the data.
@@ -103,6 +107,8 @@ impl Canary {
         Canary::LogForgottenBeforeFence,
         Canary::InSyncBeforeFlush,
         Canary::PartialWriteNotLogged,
+        Canary::ZeroesNotLogged,
+        Canary::DiscardPassedOn,
         Canary::ReplacementPromotedEarly,
         Canary::RecoveryOffsetAhead,
         Canary::DoubtOfResyncDropped,

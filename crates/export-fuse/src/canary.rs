@@ -13,7 +13,7 @@ braid_canary::faults!(
         SpaceGivenUp: "src/session.rs::holes_and_zeroes",
         /// A read-only volume is written.
         ReadOnlyIsWritten: "src/session.rs::files_and_directories",
-        /// A hole is punched in a volume whose discards leave data as they are.
+        /// A hole is punched in a volume that would write its zeroes.
         HoleWithoutDiscard: "src/session.rs::holes_and_zeroes",
     }
 );

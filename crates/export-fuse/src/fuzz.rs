@@ -164,7 +164,7 @@ impl Connection {
                 let span = Span::new(offset, len);
                 let holes = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
                 let zeroes = mode & !falloc::KEEP_SIZE == falloc::ZERO_RANGE;
-                let clears = zeroes || mode == holes && limits.discard;
+                let clears = zeroes || mode == holes && limits.unmaps_zeroes;
                 let keeps = mode & !falloc::KEEP_SIZE == 0 && span.is_within(limits.size);
                 if done(!limits.read_only && (clears && fits(span) || keeps)) && clears {
                     self.contents[range(span)].fill(0);
@@ -244,7 +244,7 @@ impl Disk {
         let bit = |index: u8| settings >> index & 1 == 1;
         let limits = Limits {
             read_only: bit(0),
-            discard: !bit(1),
+            unmaps_zeroes: !bit(1),
             physical_block: 4096,
             ..Limits::new(SIZE as u64, if bit(2) { 4096 } else { 512 })
         };

@@ -245,13 +245,13 @@ impl Session {
         const ZERO: u32 = falloc::ZERO_RANGE;
         self.check_writable()?;
         let inside = Span::new(offset, len).is_within(self.limits.size);
-        let may_punch = self.limits.discard || Canary::HoleWithoutDiscard.is_planted();
+        let may_punch = self.limits.unmaps_zeroes || Canary::HoleWithoutDiscard.is_planted();
         let flags = match mode & !falloc::KEEP_SIZE {
             // What is inside is allocated as far as anybody can tell.
             0 if inside => return Ok(Answer::Reply(Reply::ok(unique))),
             0 => return Err(Errno::NOSPC),
-            // Where discards do nothing, zeroes would be written to the members for each. The
-            // block layer then sends zeroes itself where it needs them.
+            // Zeroes would be written to the members for each, discards included. The block layer
+            // then sends zeroes itself where it needs them.
             falloc::PUNCH_HOLE if mode == HOLE && may_punch => Flags::NONE,
             ZERO if Canary::SpaceGivenUp.is_planted() => Flags::NONE,
             ZERO => Flags::NO_UNMAP,
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(ask_with(limits, 0, 0, SIZE), Err(Some(0)), "allocated already");
         assert_eq!(ask_with(limits, 1, 0, SIZE + 1), Err(Some(28)), "it does not grow");
         assert_eq!(ask_with(limits, 8, 0, 512), Err(Some(95)), "collapse");
-        let plain = Limits { discard: false, ..limits };
+        let plain = Limits { unmaps_zeroes: false, ..limits };
         assert_eq!(ask_with(plain, 3, 0, 512), Err(Some(95)), "not worth writing zeroes for");
         let read_only = Limits { read_only: true, ..limits };
         assert_eq!(ask_with(read_only, 3, 0, 512), Err(Some(30)));

@@ -163,6 +163,8 @@ impl Offer {
             physical_block: self.preferred,
             read_only: read_only || self.is_read_only(),
             discard: self.has(NBD_FLAG_SEND_TRIM),
+            // A server that trims makes holes of zeroes that may be holes.
+            unmaps_zeroes: self.has(NBD_FLAG_SEND_TRIM) && self.has(NBD_FLAG_SEND_WRITE_ZEROES),
             rotational: self.has(NBD_FLAG_ROTATIONAL),
             ..Limits::new(self.size, self.block)
         }

@@ -76,8 +76,11 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         }
         Canary::LogNotReplayed
         | Canary::LogForgottenBeforeFence
-        | Canary::PartialWriteNotLogged => matches!(spec.policy, Policy::Ppl | Policy::Log),
-        Canary::ParityWithoutLock | Canary::DoubtfulParityBelieved => spec.has_parity(),
+        | Canary::PartialWriteNotLogged
+        | Canary::ZeroesNotLogged => matches!(spec.policy, Policy::Ppl | Policy::Log),
+        Canary::ParityWithoutLock | Canary::DoubtfulParityBelieved | Canary::DiscardPassedOn => {
+            spec.has_parity()
+        }
         _ => true,
     }
 }

@@ -281,7 +281,9 @@ fn limits_of(setup: &Setup) -> Limits {
     let members = setup.members.iter().map(|member| *member.dev.limits());
     let combined = Limits::combine(members);
     let stripe = u32::try_from(setup.layout.stripe()).unwrap_or(0);
+    let has_parity = matches!(setup.layout, Layout::Parity(_));
     Limits {
+        discard: if has_parity { combined.unmaps_zeroes } else { combined.discard },
         size: setup.layout.size(),
         optimal_io: if stripe == 0 { combined.optimal_io } else { stripe },
         read_only: setup.read_only,

@@ -91,6 +91,7 @@ impl Cow {
             physical_block: BLOCK_BYTES.max(store.physical_block),
             read_only: store.read_only,
             discard: false,
+            unmaps_zeroes: false,
             volatile: store.volatile,
             rotational: origin.rotational || store.rotational,
             immediate: false,

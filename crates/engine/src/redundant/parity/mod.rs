@@ -71,6 +71,9 @@ const WHOLE_STRIPE: u64 = 1 << 20;
 /// start. The kernel may wait for that order when it has no more pages.
 pub(super) const MOST_ZEROES: u64 = 2 << 20;
 
+/// Whole stripes of zeroes that are entered in a log at once: as many share its headers, and each takes some memory.
+const MOST_ZERO_STRIPES: u64 = 64;
+
 /// Default of the memory for stripes in flight, in bytes.
 pub const STRIPE_CACHE: usize = 32 << 20;
 

@@ -13,15 +13,16 @@ use std::rc::Rc;
 
 use braid_array::geometry::Column;
 use braid_array::parity_plan::{Lost, Method, ParityState, choose, reads};
-use braid_array::{ArraySpan, Geometry, MemberByte, MemberSpan, Role};
-use braid_block::{Errno, Flags, Io, Op, Payload};
+use braid_array::{ArrayByte, ArraySpan, Geometry, MemberByte, MemberSpan, Role};
+use braid_block::{Errno, Flags, Io, Op, Payload, Span};
 use braid_mem::Buf;
 
 use super::{
-    MOST_ZEROES, Parity, WHOLE_STRIPE, in_sync_bytes, is_parity, readable_roles, roles_in_sync,
-    rows_of_unit, written_roles,
+    MOST_ZERO_STRIPES, MOST_ZEROES, Parity, WHOLE_STRIPE, in_sync_bytes, is_parity, readable_roles,
+    roles_in_sync, rows_of_unit, written_roles,
 };
 use crate::background::Later;
+use crate::canary::Canary;
 use crate::device::addressed;
 use crate::join_all;
 use crate::pending::join_futures;
@@ -33,6 +34,9 @@ use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{Plan, compute};
 use crate::redundant::stripe::units::{Unit, cut, join};
 use crate::redundant::write::{Finished, Guard};
+
+/// The least zeroes in a part of a stripe that a member is asked to make, in bytes.
+const LEAST_ZEROES: u64 = 64 << 10;
 
 /// Result of the change of a unit.
 pub(super) struct Changed {
@@ -52,8 +56,7 @@ impl Parity {
     /// Carries out a write, a discard or zeroes.
     pub(super) async fn store_io(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         match io.op {
-            // A discard is a hint. Discarded bytes of members may be anything, and parity would not fit.
-            Op::Discard => (Finished::nothing_to_do(), io.payload),
+            Op::Discard => (self.discard(inner, addressed(io.span), io.flags).await, io.payload),
             Op::WriteZeroes => {
                 (self.write_zeroes(inner, addressed(io.span), io.flags).await, io.payload)
             }
@@ -65,6 +68,20 @@ impl Parity {
         }
     }
 
+    /// Gives up the space of the whole stripes in `span`, if each member makes zeroes by giving up space. Discarded
+    /// bytes of members may be anything, and parity would not fit: they become zeroes, whose parity is zero.
+    async fn discard(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
+        let width = self.geometry.stripe();
+        let is_able = |member: &Rc<Member>| member.dev.limits().unmaps_zeroes;
+        if !inner.core.roster.written().iter().all(is_able) {
+            return Finished::nothing_to_do(); // A discard is a hint.
+        }
+        let stripes = span.offset.get().div_ceil(width)..span.end().get() / width;
+        let start = ArrayByte::new(stripes.start * width);
+        let len = stripes.end.saturating_sub(stripes.start) * width;
+        self.write_zeroes(inner, ArraySpan::new(start, len), flags).await
+    }
+
     /// Writes zeroes. For whole stripes the members zero their parts, since the parity of zeroes is zero.
     async fn write_zeroes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
         let geometry = &self.geometry;
@@ -73,12 +90,14 @@ impl Parity {
         let mut finished = Finished::nothing_to_do();
         while offset < span.end() && finished.result().is_ok() {
             let left = span.end() - offset;
-            if self.log.is_none() && offset.is_multiple_of(width) && left >= width {
-                let len = left / width * width;
-                let first = MemberByte::new(offset / width * geometry.chunk());
-                let rows = MemberSpan::new(first, len / width * geometry.chunk());
-                finished = finished.and(self.zero_members(inner, rows, flags).await);
-                offset += len;
+            if offset.is_multiple_of(width) && left >= width {
+                let stripes = match self.log {
+                    None => left / width,
+                    Some(_) => (left / width).min(MOST_ZERO_STRIPES),
+                };
+                let part = ArraySpan::new(offset, stripes * width);
+                finished = finished.and(self.zero_stripes(inner, part, flags).await);
+                offset += part.len;
             } else {
                 let len = left.min(width - offset % width);
                 let part = ArraySpan::new(offset, len);
@@ -89,6 +108,18 @@ impl Parity {
         finished
     }
 
+    /// Has the members zero whole stripes: without a log at once, with a log unit by unit.
+    async fn zero_stripes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
+        let geometry = &self.geometry;
+        if self.log.is_some() {
+            let io = Io::write_zeroes(Span::new(span.offset.get(), span.len), flags);
+            return self.store_span(inner, io).await.0;
+        }
+        let first = MemberByte::new(span.offset / geometry.stripe() * geometry.chunk());
+        let rows = MemberSpan::new(first, span.len / geometry.stripe() * geometry.chunk());
+        self.zero_members(inner, rows, flags).await
+    }
+
     async fn zero_members(&self, inner: &Rc<Inner>, rows: MemberSpan, flags: Flags) -> Finished {
         let core = &inner.core;
         let guard = match core.begin_write(in_sync_bytes(rows)).await {
@@ -96,9 +127,13 @@ impl Parity {
             Err(errno) => return Finished::refused(errno),
         };
         let members = core.roster.written();
-        let started = members
-            .iter()
-            .map(|member| member.dev.start(Io::write_zeroes(member.span_on_device(rows), flags)));
+        let started = members.iter().map(|member| {
+            let span = member.span_on_device(rows);
+            member.dev.start(match Canary::DiscardPassedOn.is_planted() {
+                true => Io::discard(span, flags),
+                false => Io::write_zeroes(span, flags),
+            })
+        });
         let completions = join_all(started.collect()).await;
         let places = members.iter().map(|member| (Rc::clone(member), rows)).collect();
         let failed = failures(members, &completions);
@@ -117,16 +152,17 @@ impl Parity {
             let len = most.min(span.end() - offset);
             let mut zeroes = inner.core.work.pool().get_wait(len as usize).await;
             zeroes.fill(0);
-            let io = Io::write(offset.get(), zeroes, flags);
+            let io = Io { op: Op::WriteZeroes, ..Io::write(offset.get(), zeroes, flags) };
             finished = finished.and(self.store_span(inner, io).await.0);
             offset += len;
         }
         finished
     }
 
-    /// Stores a write in units, as many at once as there is memory for.
+    /// Stores a write, or zeroes, in units, as many at once as there is memory for. Zeroes have a payload, too, unless they
+    /// are whole stripes.
     pub(super) async fn store_span(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
-        let Io { span, flags, payload, .. } = io;
+        let Io { op, span, flags, payload } = io;
         let geometry = &self.geometry;
         let most_logged = |is_whole| {
             self.log.as_ref().map_or(u64::MAX, |log| log.most_rows(&inner.core, is_whole))
@@ -134,6 +170,7 @@ impl Parity {
         let most = rows_of_unit(geometry).min(most_logged(false));
         let most_of_whole = (WHOLE_STRIPE / geometry.parities() as u64).min(most_logged(true));
         let mut units = cut(geometry, addressed(span), payload, most, most_of_whole);
+        units.iter_mut().for_each(|unit| unit.is_zeroes = op == Op::WriteZeroes);
         if let [_] = &units[..] {
             let unit = units.remove(0);
             let (finished, unit) = self.store_unit(inner, unit, flags).await;
@@ -192,7 +229,9 @@ impl Parity {
             let Some(plan) = self.plan_and_read(inner, unit, columns).await else {
                 return Changed::nothing(Errno::IO);
             };
-            let Some(log) = self.log.as_ref() else {
+            let is_logged =
+                !(unit.is_empty(&self.geometry) && Canary::ZeroesNotLogged.is_planted());
+            let Some(log) = self.log.as_ref().filter(|_| is_logged) else {
                 compute(unit, columns, &plan);
                 return self.store_columns(inner, guard, unit, columns, &plan, flags).await;
             };
@@ -311,12 +350,20 @@ impl Parity {
     ) -> Changed {
         assert!(guard.covers(in_sync_bytes(unit.rows)), "a unit of rows that are not guarded");
         let (mut places, mut started) = (Vec::new(), Vec::new());
+        let (is_zeroes, is_empty) = (unit.is_zeroes, unit.is_empty(&self.geometry));
         {
             let slots = inner.core.roster.slots();
             let mut store = |role: Role, rows: MemberSpan, payload: &mut Payload| {
                 for member in slots[role].written() {
-                    let offset = member.on_device(rows.offset);
-                    started.push(member.dev.start(Io::write(offset, payload.share(), flags)));
+                    let span = member.span_on_device(rows);
+                    // Of blocks that become zero in part, and of few blocks, zeroes are better written.
+                    let is_worth = span.len >= LEAST_ZEROES
+                        && span.is_aligned(member.dev.limits().physical_block);
+                    let are_zero = is_empty || is_zeroes && is_worth && is_zero(payload);
+                    started.push(member.dev.start(match are_zero {
+                        true => Io::write_zeroes(span, flags),
+                        false => Io::write(span.offset, payload.share(), flags),
+                    }));
                     places.push((Rc::clone(member), rows));
                 }
             };
@@ -372,4 +419,8 @@ impl Parity {
         }
         Changed { result: Err(*errno), everywhere: false }
     }
+}
+
+fn is_zero(payload: &Payload) -> bool {
+    payload.bufs().iter().all(|buf| buf.iter().all(|byte| *byte == 0))
 }

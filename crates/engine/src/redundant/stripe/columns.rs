@@ -72,6 +72,11 @@ impl Columns {
         &mut self.bufs[role].as_mut().expect("the buffer is in place")[range]
     }
 
+    /// Makes all buffers that are there zero.
+    pub(in crate::redundant) fn clear(&mut self) {
+        self.bufs.iter_mut().filter_map(|(_, buf)| buf.as_mut()).for_each(|buf| buf.fill(0));
+    }
+
     /// Shares the buffer of `role`, to be stored.
     pub(in crate::redundant) fn share(&mut self, role: Role) -> Payload {
         Payload::One(self.bufs[role].as_mut().expect("the buffer is in place").share())

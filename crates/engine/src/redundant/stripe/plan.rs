@@ -44,6 +44,10 @@ pub(in crate::redundant) fn compute_band(
     band: &Band,
     method: Method,
 ) {
+    if unit.is_empty(&columns.geometry) {
+        columns.clear(); // The parity of zeroes is zero.
+        return;
+    }
     let is_wanted = |role: Role| plan.parity[role];
     for rows in unit.parts(band) {
         match method {

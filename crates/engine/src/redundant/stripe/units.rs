@@ -33,6 +33,8 @@ pub(in crate::redundant) struct Unit {
     pub(in crate::redundant) bands: Bands,
     /// The parts of the write, in the order of the columns.
     pub(in crate::redundant) pieces: Vec<Piece>,
+    /// All of its data are zeroes, which members make.
+    pub(in crate::redundant) is_zeroes: bool,
 }
 
 impl Piece {
@@ -56,6 +58,11 @@ impl Unit {
     /// Returns true if every data column is written, in every row.
     pub(in crate::redundant) fn is_whole(&self, geometry: &Raid456) -> bool {
         matches!(&self.bands[..], [band] if band.count == geometry.data())
+    }
+
+    /// Returns true if it is made of zeroes, in every data column: so is its parity. Its pieces may be empty.
+    pub(in crate::redundant) fn is_empty(&self, geometry: &Raid456) -> bool {
+        self.is_zeroes && self.is_whole(geometry)
     }
 
     /// Returns the data for `rows` of data column `index`, if they are written.
@@ -105,7 +112,7 @@ pub(in crate::redundant) fn cut(
             let bands = all.within(MemberSpan::new(start + slice * most, most));
             if let (Some(first), Some(last)) = (bands.first(), bands.last()) {
                 let rows = MemberSpan::between(first.rows.offset, last.rows.end());
-                units.push(Unit { stripe, rows, bands, pieces: Vec::new() });
+                units.push(Unit { stripe, rows, bands, pieces: Vec::new(), is_zeroes: false });
             }
         }
         for (column, rows) in columns_of(geometry, stripe, part) {

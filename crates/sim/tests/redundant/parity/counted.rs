@@ -5,6 +5,7 @@
 //!   a whole stripe            read nothing, one write a member
 //!   4 KiB in a row, many      put together into whole stripes
 //!   4 KiB in a row, one       each at once, as if it were alone
+//!   discards, zeroes          of whole stripes: one order a member, nothing is written
 //! ```
 //!
 //! Superblocks do not count: the array is marked active before. Writes to the logs are counted separately.
@@ -12,9 +13,9 @@
 use std::future::poll_fn;
 
 use braid_array::Geometry;
-use braid_block::{Flags, Io, Op, Span};
-use braid_engine::redundant::Consistency;
-use braid_engine::{Dev, InFlight};
+use braid_block::{Flags, Io, Limits, Op, Span};
+use braid_engine::redundant::{Consistency, Setup};
+use braid_engine::{Dev, Device, InFlight, Pending};
 use braid_md::Level;
 use braid_sim::{Sim, SimDisk};
 
@@ -29,6 +30,8 @@ const ALL: [Consistency; 4] =
 struct Count {
     reads: usize,
     writes: usize,
+    discards: usize,
+    zeroes: usize,
     /// Writes to logs and bitmaps.
     log_writes: usize,
     superblocks: usize,
@@ -48,7 +51,9 @@ fn count(disks: &[SimDisk], since: &[usize]) -> Count {
                 Op::Write if record.span.offset >= DATA => count.writes += 1,
                 Op::Write if record.span.offset >= BITMAP => count.log_writes += 1,
                 Op::Write => count.superblocks += 1,
-                _ => {}
+                Op::Discard => count.discards += 1,
+                Op::WriteZeroes => count.zeroes += 1,
+                Op::Read | Op::Flush => {}
             }
         }
     }
@@ -96,7 +101,7 @@ fn a_small_write_reads_and_writes_data_and_parity() {
                 }
                 let shape = parity(level, layout, members, consistency);
                 for offset in [0, 4096, 12288, 48 << 10] {
-                    let Count { reads, writes, log_writes, superblocks } =
+                    let Count { reads, writes, log_writes, superblocks, .. } =
                         cost_of(shape, offset, 4096);
                     let what = format!("{shape:?} at {offset}");
                     assert_eq!((reads, writes, superblocks), (expected, expected, 0), "{what}");
@@ -109,6 +114,74 @@ fn a_small_write_reads_and_writes_data_and_parity() {
                 }
             }
         }
+    }
+}
+
+/// Counts what the request costs after a write of the same place.
+fn cost_of_zeroes(shape: Shape, io: Io, adjust: impl FnOnce(&mut Setup)) -> Count {
+    let sim = Sim::new(1);
+    sim.be_punctual();
+    let world = World::on(sim, shape, &shape.images(), adjust);
+    let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
+    let count = world.run(async move {
+        let bytes = filled(io.span.len as usize, 1);
+        assert_eq!(dev.start(Io::write(io.span.offset, bytes, Flags::NONE)).await.result, Ok(()));
+        assert_eq!(dev.start(Io::flush()).await.result, Ok(()));
+        let since = mark(&disks);
+        assert_eq!(dev.start(io).await.result, Ok(()));
+        count(&disks, &since)
+    });
+    check_whole(&shape, &world.images());
+    count
+}
+
+#[test]
+fn members_make_the_zeroes_of_whole_stripes() {
+    for (level, members) in [(Level::Raid4, 4), (Level::Raid5, 5), (Level::Raid6, 6)] {
+        for consistency in ALL {
+            if consistency == Consistency::Ppl && level != Level::Raid5 {
+                continue;
+            }
+            let shape = parity(level, 2, members, consistency);
+            let stripe = shape.stripes().stripe();
+            // The second and the third stripe, and half of two others.
+            let span = Span::new(stripe / 2, 3 * stripe);
+            let has_log = matches!(consistency, Consistency::Log | Consistency::Ppl);
+            let zeroes = if has_log { 2 * members } else { members };
+            let cost = cost_of_zeroes(shape, Io::discard(span, Flags::NONE), |_| {});
+            let Count { reads, writes, discards, superblocks, .. } = cost;
+            assert_eq!((reads, writes, discards, superblocks), (0, 0, 0, 0), "{shape:?}");
+            assert_eq!(cost.zeroes, zeroes, "{shape:?}");
+            let whole = Span::new(stripe, 2 * stripe);
+            let cost = cost_of_zeroes(shape, Io::write_zeroes(whole, Flags::NONE), |_| {});
+            assert_eq!((cost.reads, cost.writes, cost.zeroes), (0, 0, zeroes), "{shape:?}");
+        }
+    }
+}
+
+/// A disk that would have to write zeroes.
+struct Writes(Dev);
+
+impl Device for Writes {
+    fn limits(&self) -> Limits {
+        Limits { unmaps_zeroes: false, ..*self.0.limits() }
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        self.0.start(io)
+    }
+}
+
+#[test]
+fn a_discard_costs_nothing_where_a_member_would_write_zeroes() {
+    for consistency in ALL {
+        let shape = parity(Level::Raid5, 2, 4, consistency);
+        let span = Span::new(0, 3 * shape.stripes().stripe());
+        let cost = cost_of_zeroes(shape, Io::discard(span, Flags::NONE), |setup| {
+            let dev = &mut setup.members[2].dev;
+            *dev = Dev::new(Writes(dev.clone()));
+        });
+        assert_eq!(cost, Count::default(), "{shape:?}");
     }
 }
 

@@ -24,7 +24,7 @@ use std::rc::Rc;
 
 use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_block::{Flags, Io, Span};
+use braid_block::{Flags, Io, Op, Span};
 use braid_engine::Dev;
 use braid_engine::redundant::{Consistency, Setup};
 use braid_md::{Level, Resync};
@@ -208,11 +208,29 @@ pub(crate) async fn write(
     span: Span,
     flags: Flags,
 ) {
-    let mut buf = pool().get(span.len as usize).unwrap();
-    fill(&mut buf, dice);
-    let token = oracle.borrow_mut().begin_write(span, Some(&buf));
-    let done = dev.start(Io::write(span.offset, buf, flags)).await;
-    assert_eq!(done.result, Ok(()), "a write of {span}");
+    change(dev, oracle, dice, Op::Write, (span, flags)).await;
+}
+
+/// A write whose bytes are drawn, a discard or zeroes, told to the oracle.
+pub(crate) async fn change(
+    dev: &Dev,
+    oracle: &Rc<RefCell<Oracle>>,
+    dice: &mut Rng,
+    op: Op,
+    (span, flags): (Span, Flags),
+) {
+    let (data, io) = match op {
+        Op::Discard => (None, Io::discard(span, flags)),
+        Op::WriteZeroes => (Some(vec![0; span.len as usize]), Io::write_zeroes(span, flags)),
+        _ => {
+            let mut buf = pool().get(span.len as usize).unwrap();
+            fill(&mut buf, dice);
+            (Some(buf.to_vec()), Io::write(span.offset, buf, flags))
+        }
+    };
+    let token = oracle.borrow_mut().begin_write(span, data.as_deref());
+    let done = dev.start(io).await;
+    assert_eq!(done.result, Ok(()), "{op:?} of {span}");
     oracle.borrow_mut().end_write(token, true, flags.contains(Flags::FUA));
 }
 

@@ -1,4 +1,4 @@
-//! A crash at every moment of one write.
+//! A crash at every moment of one write, discard or write of zeroes.
 //!
 //! ```text
 //!   stripe 1   | D0 | D1 | D2 | P |     a write before, which a log still knows, then the one at
@@ -11,12 +11,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_array::Geometry;
-use braid_block::{Flags, Span};
+use braid_block::{Flags, Op, Span};
 use braid_engine::redundant::Consistency::{self, Bitmap, Log, Ppl, Resync};
 use braid_md::Level::{self, Raid4, Raid5, Raid6};
 use braid_sim::{Oracle, SimDisk};
 
-use crate::parity::crash::{Crash, bearable, fill, read_all, some_crash, tiny, without, write};
+use crate::parity::crash::{
+    Crash, bearable, change, fill, read_all, some_crash, tiny, without, write,
+};
 use crate::parity::images::{images_with, losses};
 use crate::world::{Shape, World, crash_images, images_of, rng};
 
@@ -65,7 +67,7 @@ fn most_missing(shape: &Shape) -> usize {
     }
 }
 
-fn walk(seed: u64, shape: Shape, missing: &[usize], span: Span, count: &Rc<Cell<u64>>) {
+fn walk(seed: u64, shape: Shape, missing: &[usize], (op, span): (Op, Span), count: &Rc<Cell<u64>>) {
     let mut dice = rng(seed);
     let mut bytes = vec![0; shape.size() as usize];
     fill(&mut bytes, &mut dice);
@@ -94,7 +96,7 @@ fn walk(seed: u64, shape: Shape, missing: &[usize], span: Span, count: &Rc<Cell<
         write(&dev, &oracle, &mut dice, before, Flags::NONE).await;
         is_armed.set(true);
         let flags = if seed.is_multiple_of(3) { Flags::FUA } else { Flags::NONE };
-        write(&dev, &oracle, &mut dice, span, flags).await;
+        change(&dev, &oracle, &mut dice, op, (span, flags)).await;
         is_armed.set(false);
         read_all(&dev).await;
     });
@@ -128,7 +130,12 @@ fn a_crash_at_every_moment_of_every_write() {
         let shape = tiny(level, layout, members, consistency);
         let geometry = shape.stripes();
         let sets = losses(members, most_missing(&shape));
-        for span in spans(geometry.chunk(), geometry.stripe()) {
+        let spans = spans(geometry.chunk(), geometry.stripe());
+        let writes = spans.into_iter().map(|span| (Op::Write, span));
+        // Whole stripes, which have an order of their own, and the parts around them.
+        let two = Span::new(geometry.stripe() / 2, 2 * geometry.stripe());
+        let zeroes = [(Op::Discard, two), (Op::WriteZeroes, two)];
+        for (op, span) in writes.chain(zeroes) {
             seed += 1;
             let mut wanted = vec![&sets[0]];
             if sets.len() > 1 {
@@ -136,8 +143,8 @@ fn a_crash_at_every_moment_of_every_write() {
                 wanted.push(&sets[1 + seed as usize % (sets.len() - 1)]);
             }
             for missing in wanted {
-                let guard = Tell { shape, missing, span, seed };
-                walk(seed, shape, missing, span, &count);
+                let guard = Tell { shape, missing, op, span, seed };
+                walk(seed, shape, missing, (op, span), &count);
                 std::mem::forget(guard);
             }
         }
@@ -149,13 +156,14 @@ fn a_crash_at_every_moment_of_every_write() {
 struct Tell<'a> {
     shape: Shape,
     missing: &'a [usize],
+    op: Op,
     span: Span,
     seed: u64,
 }
 
 impl Drop for Tell<'_> {
     fn drop(&mut self) {
-        let Tell { shape, missing, span, seed } = self;
-        eprintln!("seed {seed}: a write of {span} to {shape:?} without {missing:?}");
+        let Tell { shape, missing, op, span, seed } = self;
+        eprintln!("seed {seed}: {op:?} of {span} to {shape:?} without {missing:?}");
     }
 }

@@ -11,6 +11,7 @@
 
 use std::rc::Rc;
 
+use braid_array::Geometry;
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::Dev;
 use braid_engine::redundant::{Consistency, MemberState};
@@ -77,6 +78,14 @@ impl Checked {
         self.dev.start(Io::write_zeroes(span, Flags::NONE)).await.result
     }
 
+    /// Discards `span`: the whole stripes in it are zeroes then.
+    async fn discard(&mut self, span: Span, stripe: u64) -> Result<(), Errno> {
+        let end = span.end() / stripe * stripe;
+        let start = span.offset.next_multiple_of(stripe).min(end);
+        self.bytes[start as usize..end as usize].fill(0);
+        self.dev.start(Io::discard(span, Flags::NONE)).await.result
+    }
+
     async fn read(&self, span: Span) {
         let mut buf = pool().get(span.len as usize).unwrap();
         buf.fill(0xee);
@@ -93,7 +102,6 @@ fn fill(bytes: &mut [u8], rng: &mut Rng) {
 
 /// Every span of whole blocks within two stripes.
 fn spans(shape: &Shape, block: u64) -> Vec<Span> {
-    use braid_array::Geometry;
     let end = 2 * shape.stripes().stripe();
     let starts = (0..end).step_by(block as usize);
     starts
@@ -124,6 +132,7 @@ fn every_write_and_read_with_any_members_missing() {
                 for (index, span) in spans.into_iter().enumerate() {
                     let done = match index % 10 {
                         9 => checked.zero(span).await,
+                        7 => checked.discard(span, shape.stripes().stripe()).await,
                         8 => checked.write(span, Flags::FUA).await,
                         _ => checked.write(span, Flags::NONE).await,
                     };
