@@ -80,16 +80,24 @@ impl Core {
     /// within the call. The proof is for [`Guard::finish_now`].
     #[inline]
     pub(super) fn begin_write_now(self: &Rc<Self>, span: SyncSpan) -> Option<(Guard, Published)> {
+        let published = self.published()?;
+        let guard = self.enter_now(span)?;
+        published.check(self.id, self.publisher.required());
+        Some((guard, published))
+    }
+
+    /// Carries out steps 1 to 3 for a change of `span`, if each of them holds already and every member answers
+    /// within the call. Superblocks may be under way that record other changes.
+    #[inline]
+    pub(super) fn enter_now(self: &Rc<Self>, span: SyncSpan) -> Option<Guard> {
         if !self.lane.is_open_and_immediate() || !self.lane.has_bits(span) {
             return None;
         }
-        let published = self.published()?;
         let entered = self.lane.ranges().enter_now(span)?;
         let writer = self.lane.writer();
         let is_ready = self.lane.begin_write(span);
         assert!(is_ready, "the bits of {span} are on the members");
-        published.check(self.id, self.publisher.required());
-        Some((Guard { core: Rc::clone(self), span, entered, _writer: writer }, published))
+        Some(Guard { core: Rc::clone(self), span, entered, _writer: writer })
     }
 
     /// Publishes superblocks that say "active", unless they do already.

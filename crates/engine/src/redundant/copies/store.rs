@@ -76,8 +76,8 @@ impl Copies {
         (op, span, flags): (Op, Span, Flags),
         pending: Pending,
     ) -> Pending {
-        let (guard, _) = core
-            .begin_write_now(in_sync_bytes(addressed(span)))
+        let guard = core
+            .enter_now(in_sync_bytes(addressed(span)))
             .expect("nothing has run since the write was let in");
         let background = Rc::clone(&core.background);
         let (copies, core) = (Rc::clone(self), Rc::clone(core));
