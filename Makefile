@@ -189,6 +189,7 @@ bench:
 	target/release/modelled
 	target/release/recovery
 	target/release/attach
+	target/release/vhost
 	target/release/cache
 	target/release/beside-md
 	target/release/laboratory

@@ -130,6 +130,7 @@ for purpose in "${@:-build}"; do
             need nbdfuse libnbd-bin
             need fusermount3 fuse3
             need qemu-nbd qemu-utils
+            need qemu-storage-daemon qemu-system-common
             need valgrind valgrind
             need chromium chromium
             need '/usr/lib/*/libisal.so.2' libisal2

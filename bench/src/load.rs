@@ -96,41 +96,48 @@ pub fn random_reads(socket: &Path, depth: u32, duration: Duration) -> Result<Out
     Ok(outcome)
 }
 
-/// Writes `count` random blocks of 4 KiB to the server at `socket`, one at a time, a new one each `every`. Returns the
-/// time of each in microseconds.
+/// Reads or writes `count` random blocks of 4 KiB at the server at `socket`, one at a time, a new one each `every`.
+/// Returns the time of each in microseconds.
 ///
 /// # Errors
 /// As [`random_reads`].
-pub fn paced_writes(socket: &Path, count: u32, every: Duration) -> Result<Vec<f64>> {
+pub fn paced(socket: &Path, is_read: bool, count: u32, every: Duration) -> Result<Vec<f64>> {
     let (mut stream, negotiated) = nbd::connect(socket, ReplyStyle::Simple)?;
     let failed = || Error::io("NBD connection");
     let (style, blocks) = (negotiated.style, negotiated.size_bytes / u64::from(BLOCK));
     let mut rng = Rng::new(count.into());
     let begun = Instant::now();
     let mut times = Vec::new();
+    let mut input = vec![0; BLOCK as usize + 64];
     for number in 0..count {
-        std::thread::sleep((every * number).saturating_sub(begun.elapsed()));
+        wait_until(begun + every * number);
         let offset = rng.below(blocks) * u64::from(BLOCK);
-        let write = Command::Write { offset, length: BLOCK, fua: false };
-        let header = encode_request(style.header_mode(), offset, &write);
+        let command = match is_read {
+            true => Command::Read { offset, length: BLOCK, dont_fragment: false },
+            false => Command::Write { offset, length: BLOCK, fua: false },
+        };
+        let header = encode_request(style.header_mode(), offset, &command);
         let mut request = header.map(|header| header.as_bytes().to_vec()).unwrap_or_default();
-        request.resize(request.len() + BLOCK as usize, 7);
+        let (sent, received) = if is_read { (0, BLOCK as usize) } else { (BLOCK as usize, 0) };
+        request.resize(request.len() + sent, 7);
         let started = Instant::now();
         stream.write_all(&request).map_err(failed())?;
-        let mut input = Vec::new();
+        let mut filled = 0;
         loop {
-            match parse_reply(style, &input) {
-                ParsedReply::NeedMore { .. } => {
-                    let mut more = [0; 64];
-                    let len = stream.read(&mut more).map_err(failed())?;
-                    if len == 0 {
-                        return Err(Error::Unexpected("the server hung up".to_owned()));
+            match parse_reply(style, &input[..filled]) {
+                ParsedReply::Reply { consumed, reply } if reply.body == Body::SimpleOk => {
+                    if filled >= consumed + received {
+                        break;
                     }
-                    input.extend_from_slice(&more[..len]);
                 }
-                ParsedReply::Reply { reply, .. } if reply.body == Body::SimpleOk => break,
-                other => return Err(Error::Unexpected(format!("a write was answered {other:?}"))),
+                ParsedReply::NeedMore { .. } => {}
+                other => return Err(Error::Unexpected(format!("it was answered {other:?}"))),
             }
+            let len = stream.read(&mut input[filled..]).map_err(failed())?;
+            if len == 0 {
+                return Err(Error::Unexpected("the server hung up".to_owned()));
+            }
+            filled += len;
         }
         times.push(started.elapsed().as_secs_f64() * 1e6);
     }
@@ -138,6 +145,15 @@ pub fn paced_writes(socket: &Path, count: u32, every: Duration) -> Result<Vec<f6
         stream.write_all(bye.as_bytes()).map_err(failed())?;
     }
     Ok(times)
+}
+
+/// Sleeps for as long as the kernel keeps to the time, and then looks at the clock.
+fn wait_until(due: Instant) {
+    const SLACK: Duration = Duration::from_micros(300);
+    std::thread::sleep(due.saturating_duration_since(Instant::now()).saturating_sub(SLACK));
+    while Instant::now() < due {
+        std::thread::yield_now();
+    }
 }
 
 /// Counts the whole replies at the front of `bytes`, and the bytes that they take.

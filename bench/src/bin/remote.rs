@@ -245,7 +245,7 @@ fn mirror(braid: &Path, rounds: usize, table: &mut Table) -> Result<()> {
         for turn in 0..2 {
             let index = (round + turn) % 2;
             let socket = [&up, &single][index];
-            let mut times = load::paced_writes(socket, PACED.0, PACED.1)?;
+            let mut times = load::paced(socket, false, PACED.0, PACED.1)?;
             samples[index].push(median(&mut times));
         }
     }

@@ -329,7 +329,7 @@ impl Machine {
     pub(crate) fn answer(&mut self, queue: u32) -> (u16, u32) {
         let deadline = Instant::now() + Duration::from_secs(20);
         let used = self.queues[queue as usize].used;
-        while self.load(Machine::used_at(queue, 2)) == used {
+        while !self.has_answer(queue) {
             assert!(Instant::now() < deadline, "no answer");
             std::thread::yield_now();
         }
@@ -337,6 +337,16 @@ impl Machine {
         self.queues[queue as usize].used = used.wrapping_add(1);
         let [a, b, _, _, c, d, e, f] = entry[..] else { panic!("eight bytes") };
         (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]))
+    }
+
+    /// Returns true if there is an answer that was not taken.
+    pub(crate) fn has_answer(&self, queue: u32) -> bool {
+        self.load(Machine::used_at(queue, 2)) != self.queues[queue as usize].used
+    }
+
+    /// Returns false if the server said that it looks by itself.
+    pub(crate) fn wants_kicks(&self, queue: u32) -> bool {
+        self.load(Machine::used_at(queue, 0)) & 1 == 0
     }
 
     /// Carries out one request at head 0. Returns its status.
