@@ -190,6 +190,7 @@ bench:
 	target/release/recovery
 	target/release/attach
 	target/release/vhost
+	target/release/fair
 	target/release/cache
 	target/release/beside-md
 	target/release/laboratory

@@ -174,6 +174,7 @@ impl<S: Stream> Session<S> {
         {
             self.end = Some(end);
         }
+        let requests = self.counts.requests;
         loop {
             let held = self.parse(cx);
             let completed = self.take_completions(cx);
@@ -198,6 +199,9 @@ impl<S: Stream> Session<S> {
                 Held::Ending => false,
             };
             if !moved {
+                if self.counts.requests > requests + 1 || self.writable.is_some() {
+                    self.parts.stream.prefer_sleep();
+                }
                 let moved_bytes = self.received_bytes + self.sent_bytes;
                 return self.watch.poll(self.owes(held), moved_bytes, cx).map(End::Stalled);
             }

@@ -221,6 +221,10 @@ impl<S: Stream> Stream for Secure<S> {
         async move { inner.turn().await }
     }
 
+    fn prefer_sleep(&self) {
+        self.inner.prefer_sleep();
+    }
+
     fn close(&self) {
         self.inner.close();
     }

@@ -209,6 +209,11 @@ impl Ring {
         }
     }
 
+    /// Has the next waits sleep.
+    pub(crate) fn prefer_sleep(&self) {
+        self.short_poll.prefer_sleep();
+    }
+
     /// Asks for all that is under way to be cancelled, before the table is waited for.
     pub(crate) fn cancel_all(&self) {
         let any = io_uring::types::CancelBuilder::any().all();

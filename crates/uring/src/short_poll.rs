@@ -2,8 +2,8 @@
 //!
 //! A thread that sleeps for a result is woken by the kernel, often on another processor: that takes longer than a small
 //! request. A client with one request at a time pays it each time. So a wait begins with a poll of at most [`WINDOW`]
-//! if the last wait was short and brought few results, and results that come together are left to sleep for: then the
-//! cost of being woken is shared.
+//! if the last wait was short and brought few results. Results and requests that come together are left to sleep for: then
+//! the cost of being woken is shared.
 //!
 //! Invariant: polls that find nothing cost at most [`WINDOW`] in [`LEAST_SKIPPED`] waits, and less the longer that goes
 //! on. This is the case where the client needs the processor of this thread.
@@ -57,6 +57,11 @@ impl ShortPoll {
         self.skip_next.set(0);
     }
 
+    /// Takes note of more than the results show: the other side does not wait for each answer.
+    pub(crate) fn prefer_sleep(&self) {
+        self.skip.set(self.skip.get().max(LEAST_SKIPPED));
+    }
+
     /// Takes note of a whole wait and its results.
     pub(crate) fn ended(&self, after: Duration, results: usize) {
         self.is_short.set(after <= SHORT && (1..=FEW).contains(&results));
@@ -83,6 +88,14 @@ mod tests {
             poll.ended(after, results);
             assert_eq!(poll.is_worth(), is_worth, "{after:?}, {results}");
         }
+    }
+
+    #[test]
+    fn a_sender_that_does_not_wait_is_slept_for() {
+        let poll = ShortPoll::default();
+        poll.ended(SOON, 1);
+        poll.prefer_sleep();
+        assert_eq!((0..).find(|_| poll.is_worth()), Some(LEAST_SKIPPED));
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub trait Stream: Clone + Unpin + 'static {
         std::future::ready(())
     }
 
+    /// Says that the next waits are better slept than polled: requests come together, since their sender does not wait for each
+    /// answer, or answers wait for room, since it is slow to take them.
+    fn prefer_sleep(&self) {}
+
     /// Ends both directions: a receive under way ends as if the other side had gone. A stream of which only one task
     /// knows need not implement this.
     fn close(&self) {}
@@ -81,6 +85,12 @@ impl Stream for Socket {
     fn writable(&self) -> impl Future<Output = io::Result<()>> + 'static {
         let Socket { handle, fd } = self.clone();
         async move { handle.ready(&fd, Interest::Writable).await }
+    }
+
+    fn prefer_sleep(&self) {
+        if let Some(ring) = self.handle.ring() {
+            ring.prefer_sleep();
+        }
     }
 
     fn close(&self) {
