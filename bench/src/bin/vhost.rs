@@ -42,7 +42,7 @@ const OUT: u32 = 1;
 /// Depths: one request at a time, and as many as the queue has room for with four descriptors each.
 const DEPTHS: [u16; 2] = [1, SIZE / 4];
 
-/// Of the rate, and of the processor time of a request, where many are in flight.
+/// Goals of the rate, and of the processor time of a request, where many are in flight.
 const TARGETS: [Target; 2] = [Target::AtLeast(2.0), Target::AtMost(0.5)];
 const NO_TARGETS: [Target; 2] = [Target::None; 2];
 
