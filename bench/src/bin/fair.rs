@@ -57,9 +57,8 @@ fn run() -> Result<()> {
     let seconds: f64 = args.value("--runtime", 1.0)?;
     let braid = args.braid()?;
     fio::require()?;
-    let columns = ["99th percentile of 4 KiB requests", "µs", "in units of", "µs", "[95 %]"];
-    let [a, b, c, d, e] = columns;
-    let table = Table::new([a, b, c, d, e, "target", ""]);
+    let what = "99th percentile of 4 KiB requests";
+    let table = Table::new([what, "µs", "in units of", "µs", "[95 %]", "target", ""]);
     let mut bench = Bench { rounds, seconds, table };
     let folder = Folder::new()?;
     let serve = |name, stack: &str| -> Result<Server> {
@@ -122,10 +121,15 @@ impl Bench {
         }
         let estimate = Estimate::of_ratio(&samples[0], &samples[1]);
         let [own, alone] = samples.map(|mut values| format!("{:.0}", median(&mut values)));
-        let (target, verdict) = (target.to_string(), target.verdict(estimate));
-        let words = [row, other].map(str::to_owned);
-        let [row, other] = words;
-        self.table.row([row, own, other, alone, estimate.to_string(), target, verdict]);
+        self.table.row([
+            row.to_owned(),
+            own,
+            other.to_owned(),
+            alone,
+            estimate.to_string(),
+            target.to_string(),
+            target.verdict(estimate),
+        ]);
         Ok(())
     }
 }

@@ -74,9 +74,17 @@ fn run() -> Result<()> {
     let rounds = args.value("--rounds", 9usize)?.max(1);
     let runtime = Duration::from_secs_f64(args.value("--runtime", 1.0)?);
     let braid = args.braid()?;
-    let columns = ["workload", "braid, 1/s", "µs", "qemu, 1/s", "µs", "ratio of", "[95 %]"];
-    let [a, b, c, d, e, f, g] = columns;
-    let mut table = Table::new([a, b, c, d, e, f, g, "target", ""]);
+    let mut table = Table::new([
+        "workload",
+        "braid, 1/s",
+        "µs",
+        "qemu, 1/s",
+        "µs",
+        "ratio of",
+        "[95 %]",
+        "target",
+        "",
+    ]);
     let disk = tempfile::tempdir_in("/var/tmp").map_err(Error::io("a folder"))?;
     let memory = [FileInMemory::new(DISK)?, FileInMemory::new(DISK)?];
     let on_disk = ["own.img", "theirs.img"].map(|name| disk.path().join(name));

@@ -230,7 +230,7 @@ impl Parity {
                 return Changed::nothing(Errno::IO);
             };
             let is_logged =
-                !(unit.is_empty(&self.geometry) && Canary::ZeroesNotLogged.is_planted());
+                !(unit.is_all_zero(&self.geometry) && Canary::ZeroesNotLogged.is_planted());
             let Some(log) = self.log.as_ref().filter(|_| is_logged) else {
                 compute(unit, columns, &plan);
                 return self.store_columns(inner, guard, unit, columns, &plan, flags).await;
@@ -350,16 +350,18 @@ impl Parity {
     ) -> Changed {
         assert!(guard.covers(in_sync_bytes(unit.rows)), "a unit of rows that are not guarded");
         let (mut places, mut started) = (Vec::new(), Vec::new());
-        let (is_zeroes, is_empty) = (unit.is_zeroes, unit.is_empty(&self.geometry));
+        let (is_zeroes, is_all_zero) = (unit.is_zeroes, unit.is_all_zero(&self.geometry));
         {
             let slots = inner.core.roster.slots();
             let mut store = |role: Role, rows: MemberSpan, payload: &mut Payload| {
                 for member in slots[role].written() {
                     let span = member.span_on_device(rows);
                     // Of blocks that become zero in part, and of few blocks, zeroes are better written.
-                    let is_worth = span.len >= LEAST_ZEROES
-                        && span.is_aligned(member.dev.limits().physical_block);
-                    let are_zero = is_empty || is_zeroes && is_worth && is_zero(payload);
+                    let is_worth = || {
+                        let block = member.dev.limits().physical_block;
+                        span.len >= LEAST_ZEROES && span.is_aligned(block) && is_zero(payload)
+                    };
+                    let are_zero = is_all_zero || is_zeroes && is_worth();
                     started.push(member.dev.start(match are_zero {
                         true => Io::write_zeroes(span, flags),
                         false => Io::write(span.offset, payload.share(), flags),

@@ -44,7 +44,7 @@ pub(in crate::redundant) fn compute_band(
     band: &Band,
     method: Method,
 ) {
-    if unit.is_empty(&columns.geometry) {
+    if unit.is_all_zero(&columns.geometry) {
         columns.clear(); // The parity of zeroes is zero.
         return;
     }

@@ -61,7 +61,7 @@ impl Unit {
     }
 
     /// Returns true if it is made of zeroes, in every data column: so is its parity. Its pieces may be empty.
-    pub(in crate::redundant) fn is_empty(&self, geometry: &Raid456) -> bool {
+    pub(in crate::redundant) fn is_all_zero(&self, geometry: &Raid456) -> bool {
         self.is_zeroes && self.is_whole(geometry)
     }
 

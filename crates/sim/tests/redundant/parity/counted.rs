@@ -60,23 +60,28 @@ fn count(disks: &[SimDisk], since: &[usize]) -> Count {
     count
 }
 
-fn world(seed: u64, shape: Shape) -> World {
+fn world(seed: u64, shape: Shape, adjust: impl FnOnce(&mut Setup)) -> World {
     let sim = Sim::new(seed);
     sim.be_punctual();
-    World::on(sim, shape, &shape.images(), |_| {})
+    World::on(sim, shape, &shape.images(), adjust)
 }
 
 /// Counts what a write of `len` bytes at `offset` costs, after another one there.
 fn cost_of(shape: Shape, offset: u64, len: usize) -> Count {
-    let world = world(1, shape);
+    cost_of_io(shape, Io::write(offset, filled(len, 3), Flags::NONE), |_| {})
+}
+
+/// Counts what a request costs after a write of the same place.
+fn cost_of_io(shape: Shape, io: Io, adjust: impl FnOnce(&mut Setup)) -> Count {
+    let world = world(1, shape, adjust);
     let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
     let count = world.run(async move {
         for byte in [1, 2] {
-            let io = Io::write(offset, filled(len, byte), Flags::NONE);
-            assert_eq!(dev.start(io).await.result, Ok(()));
+            let bytes = filled(io.span.len as usize, byte);
+            let written = dev.start(Io::write(io.span.offset, bytes, Flags::NONE)).await;
+            assert_eq!(written.result, Ok(()));
         }
         let since = mark(&disks);
-        let io = Io::write(offset, filled(len, 3), Flags::NONE);
         assert_eq!(dev.start(io).await.result, Ok(()));
         count(&disks, &since)
     });
@@ -117,24 +122,6 @@ fn a_small_write_reads_and_writes_data_and_parity() {
     }
 }
 
-/// Counts what the request costs after a write of the same place.
-fn cost_of_zeroes(shape: Shape, io: Io, adjust: impl FnOnce(&mut Setup)) -> Count {
-    let sim = Sim::new(1);
-    sim.be_punctual();
-    let world = World::on(sim, shape, &shape.images(), adjust);
-    let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
-    let count = world.run(async move {
-        let bytes = filled(io.span.len as usize, 1);
-        assert_eq!(dev.start(Io::write(io.span.offset, bytes, Flags::NONE)).await.result, Ok(()));
-        assert_eq!(dev.start(Io::flush()).await.result, Ok(()));
-        let since = mark(&disks);
-        assert_eq!(dev.start(io).await.result, Ok(()));
-        count(&disks, &since)
-    });
-    check_whole(&shape, &world.images());
-    count
-}
-
 #[test]
 fn members_make_the_zeroes_of_whole_stripes() {
     for (level, members) in [(Level::Raid4, 4), (Level::Raid5, 5), (Level::Raid6, 6)] {
@@ -148,12 +135,12 @@ fn members_make_the_zeroes_of_whole_stripes() {
             let span = Span::new(stripe / 2, 3 * stripe);
             let has_log = matches!(consistency, Consistency::Log | Consistency::Ppl);
             let zeroes = if has_log { 2 * members } else { members };
-            let cost = cost_of_zeroes(shape, Io::discard(span, Flags::NONE), |_| {});
+            let cost = cost_of_io(shape, Io::discard(span, Flags::NONE), |_| {});
             let Count { reads, writes, discards, superblocks, .. } = cost;
             assert_eq!((reads, writes, discards, superblocks), (0, 0, 0, 0), "{shape:?}");
             assert_eq!(cost.zeroes, zeroes, "{shape:?}");
             let whole = Span::new(stripe, 2 * stripe);
-            let cost = cost_of_zeroes(shape, Io::write_zeroes(whole, Flags::NONE), |_| {});
+            let cost = cost_of_io(shape, Io::write_zeroes(whole, Flags::NONE), |_| {});
             assert_eq!((cost.reads, cost.writes, cost.zeroes), (0, 0, zeroes), "{shape:?}");
         }
     }
@@ -177,7 +164,7 @@ fn a_discard_costs_nothing_where_a_member_would_write_zeroes() {
     for consistency in ALL {
         let shape = parity(Level::Raid5, 2, 4, consistency);
         let span = Span::new(0, 3 * shape.stripes().stripe());
-        let cost = cost_of_zeroes(shape, Io::discard(span, Flags::NONE), |setup| {
+        let cost = cost_of_io(shape, Io::discard(span, Flags::NONE), |setup| {
             let dev = &mut setup.members[2].dev;
             *dev = Dev::new(Writes(dev.clone()));
         });
@@ -247,7 +234,7 @@ fn small_writes_in_a_row_become_whole_stripes() {
             ..parity(level, 2, members, consistency)
         };
         for seed in 0..4 {
-            let world = world(seed, shape);
+            let world = world(seed, shape, |_| {});
             let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
             let cost = world.run(async move {
                 // Active before, and with all its bits set.
@@ -271,7 +258,7 @@ fn small_writes_in_a_row_become_whole_stripes() {
 #[test]
 fn nothing_is_held_for_a_client_that_waits() {
     let shape = parity(Level::Raid5, 2, 4, Consistency::Resync);
-    let world = world(1, shape);
+    let world = world(1, shape, |_| {});
     let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
     let handle = world.sim.handle();
     world.run(async move {
@@ -293,7 +280,7 @@ fn nothing_is_held_for_a_client_that_waits() {
 #[test]
 fn what_is_held_is_not_held_for_long() {
     let shape = parity(Level::Raid5, 2, 5, Consistency::Resync);
-    let world = world(1, shape);
+    let world = world(1, shape, |_| {});
     let (dev, handle) = (world.dev.clone(), world.sim.handle());
     world.run(async move {
         write_in_a_row(&dev, 1, 1).await;

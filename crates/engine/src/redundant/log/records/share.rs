@@ -34,10 +34,10 @@ pub(super) fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usiz
 /// Returns the parts of `unit` that each role stores.
 pub(super) fn shares_of(unit: &mut Unit, columns: &mut Columns, plan: &Plan) -> Vec<Share> {
     let mut shares = Vec::with_capacity(unit.pieces.len() + 2);
-    let is_empty = unit.is_empty(&columns.geometry);
+    let is_all_zero = unit.is_all_zero(&columns.geometry);
     for piece in &mut unit.pieces {
         // As many zeroes as a column of parity has.
-        let payload = match is_empty {
+        let payload = match is_all_zero {
             true => columns.share(columns.role_of(Column::P)),
             false => piece.payload.share(),
         };
