@@ -1,22 +1,26 @@
-//! Reads of an array on two shards beside reads on the one that it lives on: random requests of 4 KiB, RAM members, two
-//! threads.
+//! Requests to an array on two shards beside those on the one that it lives on: random, 4 KiB, RAM members, two threads.
 //!
 //! `cargo run --release -p braid-bench --bin shards`
 //!
 //! ```text
 //!   one    thread 1 ──▶ the array
 //!   two    thread 1 ──▶ the array          beside each other: the sum counts
-//!          thread 2 ──▶ a reader, by the array's view
+//!          thread 2 ──▶ a branch, by the array's view
 //! ```
+//!
+//! A write of the branch to a block that the other shard has leased would go to the array's shard. Here it is refused and
+//! left out of the rate; the table says how many are.
 //!
 //! Rates are by each thread's own processor time, so that others may have the cores in between. The sum is of two cores
 //! that share caches and memory.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use braid_array::Role;
@@ -26,10 +30,10 @@ use braid_bench::mirrored::NoTimers;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu};
-use braid_block::{Flags, Io, Op, Span};
+use braid_block::{Errno, Flags, Io, Op, Payload, Span};
 use braid_device::Ram;
 use braid_engine::redundant::{
-    Home, Layout, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed, View,
+    Branch, BranchId, Cause, Home, Layout, NewMember, Redundant, STRIPE_CACHE, Setup, Speed, View,
 };
 use braid_engine::{Dev, Pending};
 use braid_level::{ParityLayout, ParityLevel, Raid10Layout};
@@ -51,10 +55,14 @@ const BATCH: u64 = 2048;
 
 type MakeLayout = fn(u64) -> Result<Layout>;
 
-const ROWS: [(&str, MakeLayout, Target); 3] = [
-    ("raid1 of 2, read: two shards / one", raid1, Target::AtLeast(1.8)),
-    ("raid10 of 4, read: two shards / one", raid10, Target::AtLeast(1.8)),
-    ("raid5 of 4, read: two shards / one", raid5, Target::AtLeast(1.8)),
+const ROWS: [(&str, Op, MakeLayout, Target); 7] = [
+    ("raid1 of 2, read: two shards / one", Op::Read, raid1, Target::AtLeast(1.8)),
+    ("raid10 of 4, read: two shards / one", Op::Read, raid10, Target::AtLeast(1.8)),
+    ("raid5 of 4, read: two shards / one", Op::Read, raid5, Target::AtLeast(1.8)),
+    ("raid1 of 2, write: two shards / one", Op::Write, raid1, Target::AtLeast(1.7)),
+    ("raid10 of 4, write: two shards / one", Op::Write, raid10, Target::AtLeast(1.7)),
+    ("raid5 of 4, write: two shards / one", Op::Write, raid5, Target::AtLeast(1.7)),
+    ("raid6 of 6, write: two shards / one", Op::Write, raid6, Target::AtLeast(1.7)),
 ];
 
 fn main() -> ExitCode {
@@ -67,10 +75,10 @@ fn run() -> Result<()> {
     let rounds = args.value("--rounds", 15usize)?.max(1);
     let runtime = Duration::from_secs_f64(args.value("--runtime", 0.2)?);
     let member = args.value("--member", 64u64)?.max(4) << 20;
-    let columns = ["array", "one, 1/s", "two, 1/s", "ratio [95 %]", "target", ""];
+    let columns = ["array", "one, 1/s", "two, 1/s", "ratio [95 %]", "target", "", "refused"];
     let mut table = Table::new(columns);
-    for (name, layout, target) in ROWS.iter().filter(|(name, ..)| args.wants(name)) {
-        let (one, two) = measure(&layout(member)?, member, rounds, runtime)?;
+    for (name, op, layout, target) in ROWS.iter().filter(|(name, ..)| args.wants(name)) {
+        let Rates { one, two, refused } = measure(*op, &layout(member)?, member, rounds, runtime)?;
         let estimate = Estimate::of_ratio(&two, &one);
         table.row([
             (*name).to_owned(),
@@ -79,19 +87,27 @@ fn run() -> Result<()> {
             estimate.to_string(),
             target.to_string(),
             target.verdict(estimate),
+            format!("{:.3} %", 100.0 * refused),
         ]);
     }
     println!("4 KiB at random, RAM members of {} MiB\n\n{table}", member >> 20);
     Ok(())
 }
 
-/// Returns the rates of one shard alone and of two together, one a round.
+/// Rates of one shard alone and of two together, one a round, and the share of the branch's requests that were refused.
+struct Rates {
+    one: Vec<f64>,
+    two: Vec<f64>,
+    refused: f64,
+}
+
 fn measure(
+    op: Op,
     layout: &Layout,
     member: u64,
     rounds: usize,
     runtime: Duration,
-) -> Result<(Vec<f64>, Vec<f64>)> {
+) -> Result<Rates> {
     let rams: Vec<Ram> = (0..layout.members())
         .map(|_| Ram::new(member).map_err(|error| Error::Unexpected(error.to_string())))
         .collect::<Result<_>>()?;
@@ -100,13 +116,13 @@ fn measure(
     let (send, views) = channel();
     let (seen, sees) = channel();
     // The receiver goes with the other shard.
-    array.add_reader(move |_, view| drop(send.send(view)));
+    array.add_branch(move |branch, view| drop(send.send((branch, view))));
     let (is_over, barrier) = (AtomicBool::new(false), Barrier::new(2));
-    let shared = Shared { is_over: &is_over, barrier: &barrier, runtime };
+    let shared = Shared { op, is_over: &is_over, barrier: &barrier, runtime };
     std::thread::scope(|scope| {
         let (layout, rams) = (layout, &rams);
         let other = scope.spawn(move || other_shard(layout, rams, &views, &seen, shared));
-        let measured = first_shard(Dev::new(array), rounds, &sees, shared);
+        let measured = first_shard(&array, rounds, &sees, shared);
         other.join().expect("the other shard")?;
         measured
     })
@@ -115,56 +131,71 @@ fn measure(
 /// The common parts of both shards.
 #[derive(Clone, Copy)]
 struct Shared<'a> {
+    op: Op,
     is_over: &'a AtomicBool,
     /// Passed at the start and at the end of what both do at once.
     barrier: &'a Barrier,
     runtime: Duration,
 }
 
+/// A message of the other shard.
+enum Told {
+    Taken(BranchId, u64),
+    /// Its rate, and the share that was refused.
+    Rate(f64, f64),
+}
+
 fn first_shard(
-    dev: Dev,
+    array: &Redundant,
     rounds: usize,
-    other: &Receiver<f64>,
+    other: &Receiver<Told>,
     shared: Shared<'_>,
-) -> Result<(Vec<f64>, Vec<f64>)> {
-    let mut load = Load::new(dev)?;
-    let (mut one, mut two) = (Vec::new(), Vec::new());
+) -> Result<Rates> {
+    let failed = || Error::Unexpected("the other shard failed".to_owned());
+    match other.recv() {
+        Ok(Told::Taken(branch, number)) => array.has_seen(branch, Some(number)),
+        _ => return Err(failed()),
+    }
+    let mut load = Load::new(Dev::new(array.clone()))?;
+    // From the first write on the array is active, and the other shard may write.
+    load.ask(Op::Write, 0)?;
+    let mut rates = Rates { one: Vec::new(), two: Vec::new(), refused: 0.0 };
     for round in 0..rounds {
-        let alone = load.rate(round as u64, shared.runtime);
+        let alone = load.rate(shared.op, round as u64, shared.runtime);
         shared.barrier.wait();
-        let beside = load.rate(round as u64, shared.runtime);
+        let beside = load.rate(shared.op, round as u64, shared.runtime);
         let is_over = round + 1 == rounds || alone.is_err() || beside.is_err();
         shared.is_over.store(is_over, Ordering::SeqCst);
         shared.barrier.wait();
-        match (alone, beside, other.recv()) {
-            (Ok(alone), Ok(beside), Ok(others)) => {
-                one.push(alone);
-                two.push(beside + others);
-            }
-            (Err(error), ..) | (_, Err(error), _) => return Err(error),
-            (.., Err(_)) => return Err(Error::Unexpected("the other shard failed".to_owned())),
-        }
+        let ((alone, _), (beside, _)) = (alone?, beside?);
+        let Ok(Told::Rate(others, refused)) = other.recv() else { return Err(failed()) };
+        rates.one.push(alone);
+        rates.two.push(beside + others);
+        rates.refused += refused / rounds as f64;
     }
-    Ok((one, two))
+    Ok(rates)
 }
 
 fn other_shard(
     layout: &Layout,
     rams: &[Ram],
-    views: &Receiver<Arc<View>>,
-    rates: &Sender<f64>,
+    views: &Receiver<(BranchId, Arc<View>)>,
+    first: &Sender<Told>,
     shared: Shared<'_>,
 ) -> Result<()> {
-    let reader = Reader::new(setup(layout, rams), Box::new(NoHome));
-    let view = views.recv().map_err(|_| Error::Unexpected("there is no view".to_owned()))?;
-    reader.take(&view);
-    let mut load = Load::new(Dev::new(reader))?;
+    let branch =
+        Branch::new(setup(layout, rams), Box::new(NoHome)).map_err(Error::io("a branch"))?;
+    let (id, view) = views.recv().map_err(|_| Error::Unexpected("there is no view".to_owned()))?;
+    branch.take(id, &view);
+    // The first shard fails with what it lacks, here and below.
+    let _ = first.send(Told::Taken(id, view.number()));
+    let mut load = Load::new(Dev::new(branch))?;
     for round in 0.. {
         shared.barrier.wait();
-        let rate = load.rate(!round, shared.runtime);
+        let rate = load.rate(shared.op, !round, shared.runtime);
         shared.barrier.wait();
-        // The first shard fails with what it lacks.
-        let _ = rates.send(rate?);
+        let (rate, refused) = rate?;
+        let _ = first.send(Told::Rate(rate, refused));
         if shared.is_over.load(Ordering::SeqCst) {
             break;
         }
@@ -172,19 +203,21 @@ fn other_shard(
     Ok(())
 }
 
-/// No read of a healthy array goes home.
+/// Refuses what goes home.
 struct NoHome;
 
 impl Home for NoHome {
-    fn start(&self, io: Io, _failed: Option<u32>) -> Pending {
-        panic!("{:?} of {} is not read here", io.op, io.span)
+    fn start(&self, io: Io, _cause: Cause) -> Pending {
+        Pending::ready(io.complete(Err(Errno::PERM)))
     }
+
+    fn left(&self) {}
 }
 
-/// Reads on one shard.
+/// Requests on one shard.
 struct Load {
     dev: Dev,
-    io: Option<Io>,
+    payload: Payload,
     _pool: Pool,
 }
 
@@ -192,32 +225,42 @@ impl Load {
     fn new(dev: Dev) -> Result<Load> {
         let pool = Pool::new(1 << 20).map_err(Error::io("buffers"))?;
         let buf = pool.get(BLOCK as usize).expect("memory");
-        Ok(Load { dev, io: Some(Io::read(0, buf)), _pool: pool })
+        Ok(Load { dev, payload: buf.into(), _pool: pool })
     }
 
-    /// Reads for `runtime` of this thread's own time; returns the requests a second.
-    fn rate(&mut self, seed: u64, runtime: Duration) -> Result<f64> {
+    /// Asks once. Returns true if that was done, and not refused.
+    fn ask(&mut self, op: Op, offset: u64) -> Result<bool> {
+        let (span, payload) = (Span::new(offset, BLOCK), std::mem::take(&mut self.payload));
+        let mut pending = self.dev.start(Io { op, span, flags: Flags::NONE, payload });
+        // A write to a block that the other shard has leased waits for it.
+        let completion = loop {
+            match Pin::new(&mut pending).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(completion) => break completion,
+                Poll::Pending => std::hint::spin_loop(),
+            }
+        };
+        self.payload = completion.payload;
+        match completion.result {
+            Ok(()) => Ok(true),
+            Err(Errno::PERM) => Ok(false),
+            Err(error) => Err(Error::Unexpected(error.to_string())),
+        }
+    }
+
+    /// Asks for `runtime` of this thread's own time. Returns the requests a second, and the share that was refused.
+    fn rate(&mut self, op: Op, seed: u64, runtime: Duration) -> Result<(f64, f64)> {
         let mut rng = Rng::new(seed);
         let places = self.dev.limits().size / BLOCK;
         let start_ns = cpu::thread_ns()?;
-        let (mut done, mut used_ns) = (0, 0);
+        let (mut asked, mut done, mut used_ns) = (0, 0, 0);
         while u128::from(used_ns) < runtime.as_nanos() {
             for _ in 0..BATCH {
-                let mut io = self.io.take().expect("it comes back");
-                io.span.offset = rng.below(places) * BLOCK;
-                let Pending::Ready(Some(completion)) = self.dev.start(io) else {
-                    return Err(Error::Unexpected("a read of memory takes time".to_owned()));
-                };
-                let span = Span::new(0, BLOCK);
-                let flags = Flags::NONE;
-                let payload = completion.payload;
-                self.io = Some(Io { op: Op::Read, span, flags, payload });
-                completion.result.map_err(|error| Error::Unexpected(error.to_string()))?;
+                done += u64::from(self.ask(op, rng.below(places) * BLOCK)?);
             }
-            done += BATCH;
+            asked += BATCH;
             used_ns = cpu::thread_ns()? - start_ns;
         }
-        Ok(done as f64 * 1e9 / used_ns as f64)
+        Ok((done as f64 * 1e9 / used_ns as f64, (asked - done) as f64 / asked as f64))
     }
 }
 
@@ -267,8 +310,16 @@ fn raid10(member: u64) -> Result<Layout> {
 }
 
 fn raid5(member: u64) -> Result<Layout> {
+    parity(member, 4, ParityLevel::Raid5)
+}
+
+fn raid6(member: u64) -> Result<Layout> {
+    parity(member, 6, ParityLevel::Raid6)
+}
+
+fn parity(member: u64, members: usize, level: ParityLevel) -> Result<Layout> {
     let layout = ParityLayout::LeftSymmetric;
-    let raid5 = Raid456::new(member, 4, CHUNK, ParityLevel::Raid5, layout)
+    let parity = Raid456::new(member, members, CHUNK, level, layout)
         .map_err(|error| Error::Unexpected(error.to_string()))?;
-    Ok(Layout::Parity(raid5))
+    Ok(Layout::Parity(parity))
 }

@@ -30,6 +30,9 @@ pub struct Limits {
     /// Requests are carried out in the call that starts them, so that cutting one into several
     /// costs nothing.
     pub immediate: bool,
+    /// A flush makes durable what any device on the same medium wrote, on whatever shard. Not so if each has a connection
+    /// of its own, or a memory of changes.
+    pub shared_flush: bool,
 }
 
 impl Limits {
@@ -47,6 +50,7 @@ impl Limits {
             volatile: false,
             rotational: false,
             immediate: false,
+            shared_flush: true,
         }
     }
 
@@ -69,6 +73,7 @@ impl Limits {
                 volatile: all.volatile && one.volatile,
                 rotational: all.rotational || one.rotational,
                 immediate: all.immediate && one.immediate,
+                shared_flush: all.shared_flush && one.shared_flush,
             })
             .expect("an array has at least one member")
     }

@@ -335,7 +335,7 @@ fn fits(contents: &Contents, slots: u32) -> bool {
 
 impl Device for Cache {
     fn limits(&self) -> Limits {
-        Limits { immediate: false, ..*self.state.origin.limits() }
+        Limits { immediate: false, shared_flush: false, ..*self.state.origin.limits() }
     }
 
     #[inline]

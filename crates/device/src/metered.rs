@@ -9,17 +9,19 @@
 //! Invariants
 //! * Memory that the medium works on stays with it until it has answered: the caller gets other memory, with
 //!   the same bytes for a write.
-//! * A leaf gets no request while a request that was completed for it is still in flight. So a late write lands
-//!   before every later write.
+//! * A leaf gets no request, on any shard, while a request that was completed for it is still in flight. So a late write
+//!   lands before every later write.
 //! * Without a deadline no request is completed for the medium.
 //! * In the steady state a request allocates nothing.
 //!
 //! Deliberately absent: the consequence. An array takes out a member whose requests fail.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -68,8 +70,8 @@ struct Meter {
     counts: Arc<Counts>,
     under_way: RefCell<Slab<UnderWay>>,
     deadline: Option<Deadline>,
-    /// Requests that were answered for the medium, which still has them.
-    overdue: Cell<usize>,
+    /// Requests that were answered for the medium, which still has them, on all shards.
+    overdue: Arc<AtomicUsize>,
     tasks: Rc<dyn Tasks>,
     whose: Whose,
     follow: Rc<Follow>,
@@ -171,7 +173,7 @@ impl<D: Device> Device for Metered<D> {
     #[inline]
     fn start(&self, io: Io) -> Pending {
         let meter = &self.meter;
-        if meter.overdue.get() > 0 && !Canary::AskedWhileOverdue.is_planted() {
+        if meter.overdue.load(Acquire) > 0 && !Canary::AskedWhileOverdue.is_planted() {
             meter.time_out(false);
             return Pending::ready(io.complete(Err(Errno::TIMEDOUT)));
         }
@@ -294,7 +296,7 @@ impl Meter {
             counts: tally.of_shard(),
             under_way: RefCell::new(Slab::with_capacity(UNDER_WAY)),
             deadline,
-            overdue: Cell::new(0),
+            overdue: tally.overdue(),
             tasks,
         })
     }
@@ -390,12 +392,12 @@ impl Meter {
         drop(under_way);
         let State::Pending(pending, waker) = state else { return };
         self.time_out(true);
-        self.overdue.set(self.overdue.get() + 1);
+        self.overdue.fetch_add(1, AcqRel);
         let meter = Rc::clone(self);
         self.tasks.spawn(Box::pin(async move {
             drop(pending.await);
             meter.counts.came_back();
-            meter.overdue.set(meter.overdue.get() - 1);
+            meter.overdue.fetch_sub(1, AcqRel);
         }));
         waker.into_iter().for_each(Waker::wake);
     }

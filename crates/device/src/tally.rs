@@ -4,7 +4,7 @@
 //! [`Tally`] has those of all shards. So counting causes no traffic between processors.
 
 use std::array;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ const BUCKETS: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     shards: Arc<Mutex<Vec<Arc<Counts>>>>,
+    /// Requests that were answered for the leaf, which still has them.
+    overdue: Arc<AtomicUsize>,
 }
 
 impl Tally {
@@ -26,6 +28,11 @@ impl Tally {
         let counts = Arc::<Counts>::default();
         self.shards.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         counts
+    }
+
+    /// The number of requests that were answered for the leaf, which still has them: one for all shards.
+    pub(crate) fn overdue(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.overdue)
     }
 
     /// All shards together, as of about now.

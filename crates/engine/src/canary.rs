@@ -82,6 +82,10 @@ pub enum Canary {
     HoleOfOneMember,
     /// A write that a member failed completes before other shards know that reads must not use the member.
     ShardsNotWaitedFor,
+    /// Two shards change the same parity, or write the same place, at the same time.
+    BlocksNotLeased,
+    /// The home shard does not wait for the writes of others before it locks, clears bits, or says "clean".
+    BranchesNotAwaited,
     /// A flush does not wait for the writes that write-mostly members carry out after their answer.
     FlushLeavesBehind,
     /// A write lets its range and its bits go at its answer, though write-mostly members do not have it yet.
@@ -134,6 +138,8 @@ impl Canary {
         Canary::MemoryInParts,
         Canary::HoleOfOneMember,
         Canary::ShardsNotWaitedFor,
+        Canary::BlocksNotLeased,
+        Canary::BranchesNotAwaited,
         Canary::FlushLeavesBehind,
         Canary::LateWriteLetGo,
     ];

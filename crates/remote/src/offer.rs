@@ -166,6 +166,8 @@ impl Offer {
             // A server that trims makes holes of zeroes that may be holes.
             unmaps_zeroes: self.has(NBD_FLAG_SEND_TRIM) && self.has(NBD_FLAG_SEND_WRITE_ZEROES),
             rotational: self.has(NBD_FLAG_ROTATIONAL),
+            // Each shard has connections of its own.
+            shared_flush: false,
             ..Limits::new(self.size, self.block)
         }
     }

@@ -68,7 +68,9 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
             matches!(spec.policy, Policy::Resync | Policy::Bitmap)
         }
         Canary::FlushLeavesBehind | Canary::LateWriteLetGo => spec.write_behind() > 0,
-        Canary::FirstCopyBelieved | Canary::MemoryInParts => !spec.has_parity(),
+        Canary::FirstCopyBelieved | Canary::MemoryInParts | Canary::BranchesNotAwaited => {
+            !spec.has_parity()
+        }
         Canary::UnprovedWritten => spec.has_parity(),
         Canary::FilledWhileDirty => spec.level == Level::Raid10,
         Canary::OlderHeadLeftOut | Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => {
@@ -94,7 +96,9 @@ fn first_for(canary: Canary, first: u64) -> u64 {
         Canary::AskedWhileOverdue => first | HANGS,
         Canary::OlderHeadLeftOut => first | CLOCKS,
         Canary::MemoryInParts => first | MEMORY,
-        Canary::ShardsNotWaitedFor => first | SHARDS,
+        Canary::ShardsNotWaitedFor | Canary::BlocksNotLeased | Canary::BranchesNotAwaited => {
+            first | SHARDS
+        }
         _ => first,
     }
 }
@@ -150,7 +154,7 @@ fn hunt_one(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
     if canary == Canary::HalfTakenBack {
         return hunt_in_halves(canary, first);
     }
-    let worlds: u64 = WORLDS.iter().sum();
+    let worlds = WORLDS.iter().fold(0, |all, world| all | world);
     let first = first_for(canary, first & !WIDE & !worlds);
     let scenarios = (0..).map(|index| Scenario::of(first.wrapping_add(index)));
     let concerned = scenarios.filter(|scenario| concerns(canary, &scenario.spec));

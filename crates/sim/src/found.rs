@@ -12,7 +12,7 @@ use std::time::Duration;
 use braid_block::{Io, Limits, Op, Span};
 use braid_cache::WriteBackConfig;
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
-use braid_engine::redundant::{Home, Layout, MemberState, Reader, Redundant, Setup, Speed};
+use braid_engine::redundant::{Branch, Home, Layout, MemberState, Redundant, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, Extents, Pending, Tasks};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
@@ -196,15 +196,15 @@ pub(crate) fn build_nested(
 }
 
 /// The array as a shard has it that it does not live on; `home` is the way to it.
-pub(crate) fn build_reader(
+pub(crate) fn build_branch(
     assembled: &Assembled,
     frame: &Frame<'_>,
     home: Box<dyn Home>,
     open: impl Fn(usize) -> Dev,
-) -> Reader {
+) -> Branch {
     let part = Front::default().before(assembled);
     let bed = Bed { frame, open, home: RefCell::new(Some(home)) };
-    wire(&part, &bed).expect("memory").readers.pop().expect("an array that survives losses")
+    wire(&part, &bed).expect("memory").branches.pop().expect("an array that survives losses")
 }
 
 /// The ground of an array over disks by their numbers.

@@ -29,7 +29,7 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           from 17592186044416, 2^44, on: with halves of arrays that meet;
                           from 35184372088832, 2^45, on: with clocks that are set;
                           from 70368744177664, 2^46, on: with memory that is spent;
-                          from 281474976710656, 2^48, on: with reads on several shards;
+                          from 281474976710656, 2^48, on: with clients of several shards;
                           from 562949953421312, 2^49, on: with members that answer in the call)
   --canaries [--from N]   plant each known bug, or --only NAME, and find it
   exhaust --points N [--from S]

@@ -18,14 +18,15 @@ pub(crate) struct Opened {
     tasks: Rc<dyn Tasks>,
     /// Time limit of a request to a disk; `None` for no limit.
     limit: Option<Duration>,
-    /// Counts of all disks.
-    tally: Tally,
+    /// Counts of each disk that was ever open.
+    tallies: RefCell<Vec<Tally>>,
 }
 
 impl Opened {
     pub(crate) fn new(handle: &Handle, limit: Option<Duration>, disks: &[SimDisk]) -> Rc<Opened> {
         let tasks = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
-        let opened = Opened { devs: RefCell::default(), tasks, limit, tally: Tally::default() };
+        let (devs, tallies) = (RefCell::default(), RefCell::default());
+        let opened = Opened { devs, tasks, limit, tallies };
         *opened.devs.borrow_mut() = disks.iter().map(|disk| opened.open(disk)).collect();
         Rc::new(opened)
     }
@@ -42,13 +43,14 @@ impl Opened {
 
     /// Returns true if a disk has requests that it has not answered, and with them their memory.
     pub(crate) fn is_asked(&self) -> bool {
-        self.tally.read().in_flight > 0
+        self.tallies.borrow().iter().any(|tally| tally.read().in_flight > 0)
     }
 
     fn open(&self, disk: &SimDisk) -> Dev {
         let Some(limit) = self.limit else { return tidy(disk.clone()) };
         let deadline = Some(Deadline { limit, failures: Arc::default() });
-        let tasks = Rc::clone(&self.tasks);
-        tidy(Metered::new(disk.clone(), "disk", &self.tally, tasks, deadline))
+        let (tasks, tally) = (Rc::clone(&self.tasks), Tally::default());
+        self.tallies.borrow_mut().push(tally.clone());
+        tidy(Metered::new(disk.clone(), "disk", &tally, tasks, deadline))
     }
 }

@@ -1,9 +1,9 @@
-//! Shards beside the one that the array lives on, which read from the members by themselves.
+//! Shards beside the one that the array lives on, which read and write the members by themselves.
 //!
 //! ```text
 //!   a client's request ── drawn ─┬─▶ the array
-//!                                ├─▶ Reader 0 ──▶ its disks, or Inbox ╌╌▶ the array
-//!                                └─▶ Reader 1 ──▶ ...     ◀╌╌ Inbox ╌╌ views
+//!                                ├─▶ Branch 0 ──▶ its disks, or Inbox ╌╌▶ the array
+//!                                └─▶ Branch 1 ──▶ ...     ◀╌╌ Inbox ╌╌ views
 //! ```
 //!
 //! All run on one thread and one clock. Messages between two shards keep their order and take a while that is drawn, so
@@ -15,12 +15,13 @@ use std::rc::Rc;
 
 use braid_block::{Completion, Io, Limits, Op, Span};
 use braid_engine::assembled::Assembled;
-use braid_engine::redundant::{Home, Reader, Redundant};
+use braid_engine::redundant::{Branch, Cause, Home, Redundant};
 use braid_engine::{Dev, Device, Extents, Pending, Signal};
 use braid_nbd::protocol::ReplyStyle;
 
-use crate::found::{Frame, build_nested, build_reader};
-use crate::scenario::{Act, Connection, Life, Request, What};
+use crate::draw::probe;
+use crate::found::{Frame, build_branch, build_nested};
+use crate::scenario::{Act, Connection, End, Life, Probe, Request, What};
 use crate::spec::Spec;
 use crate::{Handle, Rng};
 
@@ -29,22 +30,25 @@ const LATE_NS: u64 = 300_000;
 const VERY_LATE_NS: u64 = 3_000_000;
 
 /// The most shards beside the first.
-const MOST: u64 = 2;
+const MOST: u64 = 3;
 
 /// Blocks at the start of the array that are written while a member fails writes, and read.
 const PLACES: u64 = 8;
 
-/// Gives `life` other shards; and in half of the cases a member that fails writes, while clients write there and read at
-/// once what they wrote: the news of the member must reach the other shards before.
+/// Blocks that the other writes are spread over.
+const MANY: u64 = 200;
+
+/// Gives `life` other shards; and in most cases clients that write, and read at once what they wrote, while
+/// * a member fails writes: the news of it must reach the other shards before;
+/// * or a member keeps a write for a while, until after a member is filled, or the array is quiet: that must wait for it.
 pub(crate) fn some(rng: &mut Rng, spec: &Spec, life: &mut Life) {
     life.shards = rng.within(1..=MOST) as usize;
-    if rng.percent(50) {
-        return;
-    }
-    let at_ns = rng.below(3_000_000);
-    let (disk, block, blocks) = (Some(rng.index(spec.members)), 0, 2 * PLACES);
-    let what = What::Full { disk, block, blocks, for_ns: 4_000_000 };
-    life.acts.push(Act { at_ns, what });
+    let disk = rng.index(spec.members);
+    let at_ns = match rng.below(8) {
+        0..3 => fails_writes(rng, disk, life),
+        3..7 => keeps_a_write(rng, disk, life),
+        _ => return,
+    };
     life.acts.sort_by_key(|act| act.at_ns);
     for _ in 0..rng.within(1..=2) {
         let comes_ns = at_ns.saturating_sub(rng.below(300_000));
@@ -52,22 +56,60 @@ pub(crate) fn some(rng: &mut Rng, spec: &Spec, life: &mut Life) {
     }
 }
 
+/// Returns when.
+fn fails_writes(rng: &mut Rng, disk: usize, life: &mut Life) -> u64 {
+    let at_ns = rng.below(3_000_000);
+    let (disk, block, blocks) = (Some(disk), 0, 2 * PLACES);
+    let what = What::Full { disk, block, blocks, for_ns: 4_000_000 };
+    life.acts.push(Act { at_ns, what });
+    at_ns
+}
+
+/// Nothing else happens: other shards write to whole arrays only. Returns when.
+fn keeps_a_write(rng: &mut Rng, disk: usize, life: &mut Life) -> u64 {
+    // The first write has superblocks written, which takes a while.
+    let at_ns = 5_000_000 + rng.below(3_000_000);
+    // Longer than most members are filled, and than an array is to be quiet.
+    let (op, count, for_ns) = (Some(Op::Write), 1, Some(900_000_000));
+    life.acts = vec![Act { at_ns, what: What::Hang { disk, op, count, for_ns } }];
+    if rng.percent(60) {
+        let what = What::Replace { pick: rng.next_u64() };
+        life.acts.push(Act { at_ns: at_ns + 100_000 + rng.below(300_000), what });
+    }
+    let comes_ns = at_ns - 5_000_000 + rng.below(1_000_000);
+    life.connections = vec![writer(rng, comes_ns)];
+    life.end = End::Rest;
+    let late = |rng: &mut Rng| Probe { event: rng.within(60..=500), ..probe(rng) };
+    life.probes.extend((0..4).map(|_| late(rng)));
+    at_ns
+}
+
 /// A client that writes a block, and reads it when that is answered.
 fn reader(rng: &mut Rng, at_ns: u64) -> Connection {
     let mut requests = Vec::new();
     for _ in 0..rng.within(6..=12) {
-        let write = Request {
-            pause_ns: rng.below(200_000),
-            op: Op::Write,
-            block: rng.below(PLACES),
-            blocks: 1,
-            fua: false,
-            data: rng.next_u64(),
-        };
+        let write = write(rng, 200_000, PLACES);
         let read = Request { pause_ns: 0, op: Op::Read, ..write };
         requests.extend([write, read, read]);
     }
     Connection { at_ns, style: ReplyStyle::Simple, depth: 1, requests, leaves: false }
+}
+
+/// A client that has several writes on their way, most of which are the last ones of their places.
+fn writer(rng: &mut Rng, at_ns: u64) -> Connection {
+    let requests = (0..rng.within(40..=80)).map(|_| write(rng, 300_000, MANY)).collect();
+    Connection { at_ns, style: ReplyStyle::Simple, depth: 4, requests, leaves: false }
+}
+
+fn write(rng: &mut Rng, pause_ns: u64, places: u64) -> Request {
+    Request {
+        pause_ns: rng.below(pause_ns),
+        op: Op::Write,
+        block: rng.below(places),
+        blocks: 1,
+        fua: false,
+        data: rng.next_u64(),
+    }
 }
 
 type Message = Box<dyn FnOnce()>;
@@ -120,7 +162,7 @@ struct ToArray {
 struct Crossing;
 
 impl Home for ToArray {
-    fn start(&self, io: Io, failed: Option<u32>) -> Pending {
+    fn start(&self, io: Io, cause: Cause) -> Pending {
         let answer: Rc<Cell<Option<Completion>>> = Rc::default();
         let answered = Rc::<Signal>::default();
         let (handle, engine, back) = (self.handle.clone(), self.engine.clone(), self.back.clone());
@@ -128,7 +170,7 @@ impl Home for ToArray {
         let (to, told) = (Rc::clone(&answer), Rc::clone(&answered));
         self.there.put(move || {
             let Some(array) = engine.borrow().clone() else { return };
-            let pending = array.start_at_home(io, failed);
+            let pending = array.start_at_home(io, cause);
             handle.spawn("a request of another shard", async move {
                 let completion = pending.await;
                 back.put(move || {
@@ -149,6 +191,11 @@ impl Home for ToArray {
             taken.expect("waited for")
         })
     }
+
+    fn left(&self) {
+        let engine = self.engine.clone();
+        self.there.put(move || engine.borrow().iter().for_each(Redundant::other_left));
+    }
 }
 
 /// The other shards of a life.
@@ -159,7 +206,7 @@ pub(crate) struct Shards {
 
 /// A shard beside the first, and the messages to the first and to itself.
 struct Other {
-    reader: Reader,
+    branch: Branch,
     there: Inbox,
     back: Inbox,
 }
@@ -174,7 +221,8 @@ impl Drop for All {
     /// Messages that a crash keeps from their shard hold the ways back, and these hold others.
     fn drop(&mut self) {
         self.engine.take();
-        for Other { there, back, .. } in &self.others {
+        for Other { branch, there, back } in &self.others {
+            branch.abandon();
             drop((there.messages.take(), back.messages.take()));
         }
     }
@@ -217,19 +265,20 @@ impl Shards {
                 back: back.clone(),
                 crossing: Rc::clone(&crossing),
             };
-            let reader = build_reader(assembled, frame, Box::new(home), open);
-            let (taking, engine) = (reader.clone(), engine.clone());
-            array.add_reader(move |id, view| {
-                let (reader, first, engine) = (taking.clone(), first.clone(), engine.clone());
+            let branch = build_branch(assembled, frame, Box::new(home), open);
+            handle.spawn("a branch", branch.run());
+            let (taking, engine) = (branch.clone(), engine.clone());
+            array.add_branch(move |id, view| {
+                let (branch, first, engine) = (taking.clone(), first.clone(), engine.clone());
                 other.put(move || {
-                    reader.take(&view);
+                    branch.take(id, &view);
                     first.put(move || {
                         let engine = engine.borrow();
                         engine.iter().for_each(|one| one.has_seen(id, Some(view.number())));
                     });
                 });
             });
-            Other { reader, there, back }
+            Other { branch, there, back }
         });
         let others = others.collect();
         Shards { all: Rc::new(All { others, engine, crossing }) }
@@ -237,7 +286,11 @@ impl Shards {
 
     /// Waits until no request crosses: the first shard ends last.
     pub(crate) async fn come_to_rest(&self, handle: &Handle) {
-        while Rc::strong_count(&self.all.crossing) > 1 + self.all.others.len() {
+        let is_busy = || {
+            Rc::strong_count(&self.all.crossing) > 1 + self.all.others.len()
+                || !self.all.others.iter().all(|one| one.branch.is_idle())
+        };
+        while is_busy() {
             handle.sleep(LATE_NS).await;
         }
     }
@@ -245,16 +298,16 @@ impl Shards {
     /// Has the shards open `dev`, a member that `array` has taken in as `label`.
     pub(crate) fn open(&self, array: &Redundant, label: &str, dev: &Dev) {
         let Some(serial) = array.serial(label) else { return };
-        for Other { reader, back, .. } in &self.all.others {
-            let (reader, dev) = (reader.clone(), dev.clone());
-            back.put(move || reader.open(serial, dev));
+        for Other { branch, back, .. } in &self.all.others {
+            let (branch, dev) = (branch.clone(), dev.clone());
+            back.put(move || branch.open(serial, dev));
         }
     }
 
     /// Returns the device of clients that come to any shard; `dev` is that of the first.
     fn before(&self, dev: Dev, seed: u64) -> Dev {
         let devs: Vec<Dev> =
-            self.all.others.iter().map(|one| Dev::new(one.reader.clone())).collect();
+            self.all.others.iter().map(|one| Dev::new(one.branch.clone())).collect();
         match devs.is_empty() {
             true => dev,
             false => Dev::new(AnyShard { first: dev, devs, rng: RefCell::new(Rng::new(seed)) }),

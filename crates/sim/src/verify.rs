@@ -26,6 +26,7 @@ use crate::found::{self, Frame, There, Trouble};
 use crate::kernel::{self, AwaySpare};
 use crate::restart::Restart;
 use crate::scenario::Way;
+use crate::shards::Shards;
 use crate::spec::{Policy, Spec};
 use crate::timeline::{Timeline, watch};
 use crate::{Image, Oracle, Rng, Sim, SimDisk};
@@ -56,18 +57,27 @@ pub(crate) fn begin() {
 /// An array of a process that ends when this is dropped, whatever happens: to be made before the
 /// simulation that it is in, and so dropped behind it.
 #[derive(Default)]
-pub(crate) struct Process(OnceCell<Redundant>);
+pub(crate) struct Process {
+    array: OnceCell<Redundant>,
+    /// They end with their last owner.
+    shards: OnceCell<Shards>,
+}
 
 impl Process {
     /// It is `array`'s.
     pub(crate) fn of(&self, array: &Redundant) {
-        self.0.get_or_init(|| array.clone());
+        self.array.get_or_init(|| array.clone());
+    }
+
+    /// It also has these other shards.
+    pub(crate) fn with(&self, shards: &Shards) {
+        self.shards.get_or_init(|| shards.clone());
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Some(array) = self.0.get() {
+        if let Some(array) = self.array.get() {
             array.abandon();
         }
     }

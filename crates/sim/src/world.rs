@@ -151,6 +151,7 @@ impl World<'_> {
         let (array, dev, shards) =
             Shards::build(&assembled, &frame, life, &|disk| opened.dev(disk));
         process.of(&array);
+        process.with(&shards);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),

@@ -29,11 +29,13 @@ pub const MEMORY: u64 = 1 << 46;
 /// Seeds with this bit are of stacks that nest: a cache in front of the array, which may be a part of a linear one.
 pub const NESTS: u64 = 1 << 47;
 
-/// Seeds with this bit are of clients that come to several shards, of which all but one only read from the members.
+/// Seeds with this bit are of clients that come to several shards. With [`AT_ONCE`] all of them also write stripes with
+/// parity.
 pub const SHARDS: u64 = 1 << 48;
 
 /// Seeds with this bit are of members that answer in the call, as memory does.
 pub const AT_ONCE: u64 = 1 << 49;
 
 /// Bits of worlds that each commit runs seeds of, one at a time.
-pub const WORLDS: &[u64] = &[HANGS, HALVES, CLOCKS, MEMORY, NESTS, SHARDS, AT_ONCE];
+pub const WORLDS: &[u64] =
+    &[HANGS, HALVES, CLOCKS, MEMORY, NESTS, SHARDS, AT_ONCE, SHARDS | AT_ONCE];

@@ -8,7 +8,7 @@ use braid_array::Role;
 use braid_cache::{Cache, Config, Rules, WriteBackConfig};
 use braid_engine::assembled::{Assembled, Level};
 use braid_engine::decorators::{Cow, Holes, Slice};
-use braid_engine::redundant::{Home, NewMember, Reader, Redundant, STRIPE_CACHE, Setup, Speed};
+use braid_engine::redundant::{Branch, Home, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{self as engine, Clock, Dev};
 use braid_md::Resync;
 
@@ -110,7 +110,7 @@ pub struct Wired<'a, C> {
     /// Arrays that survive losses, the lower ones first.
     pub arrays: Vec<Array>,
     /// Arrays that live on another shard, in the order of [`Wired::arrays`] there.
-    pub readers: Vec<Reader>,
+    pub branches: Vec<Branch>,
     /// Caches, the lower ones first.
     pub caches: Vec<CacheAt<'a, C>>,
     /// Devices whose changes go to a store, the lower ones first.
@@ -128,17 +128,17 @@ pub fn wire<'a, G: Ground>(
     part: &'a Part<G::Leaf, G::Md, G::Cache>,
     ground: &G,
 ) -> io::Result<Wired<'a, G::Cache>> {
-    let (arrays, readers, caches, cows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut wiring = Wiring { ground, arrays, readers, caches, cows };
+    let (arrays, branches, caches, cows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut wiring = Wiring { ground, arrays, branches, caches, cows };
     let dev = wiring.part(part)?.expect("the whole of a stack is there");
-    let Wiring { arrays, readers, caches, cows, .. } = wiring;
-    Ok(Wired { dev, arrays, readers, caches, cows })
+    let Wiring { arrays, branches, caches, cows, .. } = wiring;
+    Ok(Wired { dev, arrays, branches, caches, cows })
 }
 
 struct Wiring<'a, 'g, G: Ground> {
     ground: &'g G,
     arrays: Vec<Array>,
-    readers: Vec<Reader>,
+    branches: Vec<Branch>,
     caches: Vec<CacheAt<'a, G::Cache>>,
     cows: Vec<Cow>,
 }
@@ -261,10 +261,10 @@ impl<'a, G: Ground> Wiring<'a, '_, G> {
             // the bytes that a member cannot read.
             setup.resync = Resync::Clean;
         }
-        if let Some(home) = self.ground.home(self.readers.len()) {
-            let reader = Reader::new(setup, home);
-            self.readers.push(reader.clone());
-            return Ok(Dev::new(reader));
+        if let Some(home) = self.ground.home(self.branches.len()) {
+            let branch = Branch::new(setup, home)?;
+            self.branches.push(branch.clone());
+            return Ok(Dev::new(branch));
         }
         let array = Redundant::new(setup)?;
         let is_free = |name: &String| self.arrays.iter().all(|one| one.name != *name);

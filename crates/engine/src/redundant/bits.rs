@@ -40,6 +40,8 @@ impl Core {
     /// The array is stopped.
     pub(super) async fn sweep_bits(self: &Rc<Self>) -> Result<(), Errno> {
         {
+            // A shard that finds a bit on the members writes there.
+            let _others = self.lane.ranges().keep_others_out().await;
             let _turn = self.publisher.turn().await;
             if !Canary::BitsClearedBeforeFlush.is_planted() {
                 let _flushed = self.flush().await?;

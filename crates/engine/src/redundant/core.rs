@@ -37,7 +37,7 @@ use super::lane::{Lane, Told};
 use super::layout::Layout;
 use super::publish::Publisher;
 use super::roster::{Member, MemberState, Roster};
-use super::shards::Readers;
+use super::shards::Branches;
 use super::work::Work;
 use crate::Pending;
 use crate::background::Background;
@@ -82,8 +82,8 @@ pub(super) struct Core {
     pub(super) flushes: Flushes,
     /// The writes that members carry out after the answer.
     pub(super) behind: Rc<Behind>,
-    /// The shards that read from the members themselves.
-    pub(super) readers: Readers,
+    /// The shards that read and write by themselves.
+    pub(super) branches: Branches,
     pub(super) follower: Option<Rc<dyn Follower>>,
     /// True if the log is md's partial parity log, with which superblocks of an active array may say how far it
     /// is in sync.
@@ -121,12 +121,15 @@ impl Core {
         self.work.tell();
     }
 
-    /// Decides whether writes may go straight to the members, and tells other shards which members reads may use.
+    /// Decides whether writes may go straight to the members, here and on other shards, and tells these which members
+    /// requests may use.
     pub(super) fn reopen(&self) {
         self.show();
-        let is_settled = self.publisher.is_settled() && self.readers.have_seen();
-        let is_settled = is_settled && !self.work.is_timing();
-        self.lane.tell(Told::Open(is_settled && self.gate.may_open()));
+        let is_settled = self.publisher.is_settled() && self.branches.have_seen();
+        let is_open = is_settled && !self.work.is_timing() && self.gate.may_open();
+        self.lane.tell(Told::Open(is_open));
+        let view = self.branches.writing().filter(|_| is_open);
+        self.lane.ranges().let_others_write(view.unwrap_or(0));
     }
 
     /// Sets the state that the next superblocks record; returns the earlier one. A caller that sets "clean"
@@ -143,7 +146,7 @@ impl Core {
             self.note(format!("{why}: nothing is written any more"));
         }
         self.gate.stop();
-        self.lane.tell(Told::Open(false));
+        self.reopen();
         self.publisher.wake();
         self.work.tell();
     }

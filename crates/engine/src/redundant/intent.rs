@@ -18,6 +18,11 @@
 //!
 //! Source: Linux `drivers/md/md-bitmap.c` (`md_bitmap_startwrite`, `md_bitmap_daemon_work`).
 
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::SeqCst;
+
 use braid_md::bitmap::Bitmap;
 
 use super::layout::{SyncByte, SyncSpan};
@@ -63,6 +68,54 @@ pub(crate) struct Intent {
     newcomer: bool,
     /// No member has these pages: they are stored whole before anything relies on the bitmap.
     is_new: bool,
+    /// The part that other shards see, if they write.
+    shared: Option<Arc<SharedBits>>,
+}
+
+/// The state of bits for shards that write by themselves: a bit is cleared only while none of them writes.
+pub(crate) struct SharedBits {
+    chunk_size: u64,
+    chunks: Box<[AtomicU8]>,
+}
+
+/// A chunk's bit is on the members; another shard wrote there since the last sweep.
+const ON_MEMBERS: u8 = 1;
+const TOUCHED: u8 = 2;
+
+impl SharedBits {
+    fn set_on_members(&self, index: usize, is_on: bool) {
+        match is_on {
+            true => self.chunks[index].fetch_or(ON_MEMBERS, SeqCst),
+            false => self.chunks[index].fetch_and(!ON_MEMBERS, SeqCst),
+        };
+    }
+
+    /// Returns true if another shard wrote to the chunk since the last call.
+    fn was_touched(&self, index: usize) -> bool {
+        let chunk = &self.chunks[index];
+        chunk.load(SeqCst) & TOUCHED != 0 && chunk.fetch_and(!TOUCHED, SeqCst) & TOUCHED != 0
+    }
+
+    /// Notes a write of `span`, and returns true, if its bits are on the members.
+    #[inline]
+    pub(crate) fn touch(&self, span: SyncSpan) -> bool {
+        let chunks = &self.chunks[chunks_of(span, self.chunk_size, self.chunks.len())];
+        if !chunks.iter().all(|chunk| chunk.load(SeqCst) & ON_MEMBERS != 0) {
+            return false;
+        }
+        for chunk in chunks.iter().filter(|chunk| chunk.load(SeqCst) & TOUCHED == 0) {
+            chunk.fetch_or(TOUCHED, SeqCst);
+        }
+        true
+    }
+}
+
+/// Returns the numbers of the chunks of `span`, of `count` that there are.
+#[inline]
+fn chunks_of(span: SyncSpan, chunk_size: u64, count: usize) -> Range<usize> {
+    let first = (span.offset / chunk_size) as usize;
+    let end = span.end().get().div_ceil(chunk_size) as usize;
+    first..end.min(count)
 }
 
 impl Intent {
@@ -75,7 +128,25 @@ impl Intent {
         };
         let chunks = (0..bitmap.chunk_count()).map(chunk).collect();
         let changed = vec![!is_on_members; bitmap.page_count() as usize];
-        Intent { bitmap, chunks, changed, newcomer: false, is_new: !is_on_members }
+        Intent { bitmap, chunks, changed, newcomer: false, is_new: !is_on_members, shared: None }
+    }
+
+    /// Shows the state of bits to other shards from now on.
+    pub(crate) fn share(&mut self) {
+        let chunk_size = self.bitmap.header.chunk_size;
+        let state = |chunk: &Chunk| AtomicU8::new(if chunk.on_members { ON_MEMBERS } else { 0 });
+        let chunks = self.chunks.iter().map(state).collect();
+        self.shared = Some(Arc::new(SharedBits { chunk_size, chunks }));
+    }
+
+    /// Returns the part that other shards see.
+    pub(crate) fn shared(&self) -> Option<&Arc<SharedBits>> {
+        self.shared.as_ref()
+    }
+
+    fn set_on_members(&mut self, index: usize, is_on: bool) {
+        self.chunks[index].on_members = is_on;
+        self.shared.iter().for_each(|shared| shared.set_on_members(index, is_on));
     }
 
     pub(crate) fn bitmap(&self) -> &Bitmap {
@@ -86,11 +157,9 @@ impl Intent {
         &mut self.bitmap
     }
 
-    fn range(&self, span: SyncSpan) -> std::ops::Range<usize> {
-        let chunk = self.bitmap.header.chunk_size;
-        let first = (span.offset / chunk) as usize;
-        let end = span.end().get().div_ceil(chunk) as usize;
-        first..end.min(self.chunks.len())
+    #[inline]
+    fn range(&self, span: SyncSpan) -> Range<usize> {
+        chunks_of(span, self.bitmap.header.chunk_size, self.chunks.len())
     }
 
     /// Returns true if the bits of `span` are on the members, so that it may be written.
@@ -173,7 +242,7 @@ impl Intent {
 
     /// Notes that these pages are on all members that are written.
     pub(crate) fn stored(&mut self, pages: &Pages) {
-        pages.set.iter().for_each(|index| self.chunks[*index].on_members = true);
+        pages.set.iter().for_each(|index| self.set_on_members(*index, true));
         self.is_new &= pages.pages.len() < self.changed.len();
     }
 
@@ -206,24 +275,26 @@ impl Intent {
     }
 
     /// Clears the bits of chunks that were quiet since the last sweep and are not needed. Returns true if any
-    /// was cleared. Only for an array that has all its copies.
+    /// was cleared. Only for an array that has all its copies, while no other shard writes.
     pub(crate) fn sweep(&mut self) -> bool {
         let mut any = false;
         if self.is_new {
             return any;
         }
         for index in 0..self.chunks.len() {
+            let was_touched = self.shared.as_ref().is_some_and(|shared| shared.was_touched(index));
             let chunk = &mut self.chunks[index];
+            chunk.quiet &= !was_touched;
             if chunk.writes > 0 || chunk.needed || !self.bitmap.is_set(index as u64) {
                 continue;
             }
             if chunk.quiet {
-                chunk.on_members = false;
+                self.set_on_members(index, false);
                 self.bitmap.clear(index as u64);
                 self.changed[self.bitmap.page_of(index as u64) as usize] = true;
                 any = true;
             }
-            chunk.quiet = true;
+            self.chunks[index].quiet = true;
         }
         // With the header: a returning member is compared with its `events_cleared`.
         self.changed[0] |= any && !Canary::EventsClearedAfterBits.is_planted();

@@ -84,6 +84,14 @@ pub(super) trait Keeping {
     /// Carries out a write, a discard or zeroes, with all steps of a write.
     fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)>;
 
+    /// Ends a write of another shard to `span`, which `failed` on these members.
+    fn judge<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        span: ArraySpan,
+        failed: Vec<(Rc<Member>, Errno)>,
+    ) -> Later<'a, Finished>;
+
     /// Rewrites `place` on `member`, which could not read it.
     fn heal<'a>(
         &'a self,

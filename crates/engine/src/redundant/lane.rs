@@ -17,12 +17,14 @@
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_md::bitmap::Bitmap;
 
-use super::intent::{Intent, Pages, StartingBitmap};
+use super::intent::{Intent, Pages, SharedBits, StartingBitmap};
 use super::layout::SyncSpan;
-use super::ranges::Ranges;
+use super::ranges::{Brief, Ranges};
+use super::shards::{Leases, Tenant};
 use crate::canary::Canary;
 
 /// A message of the conductor to a lane.
@@ -81,7 +83,12 @@ impl Lane {
             }
             Told::Open(open) => self.open.set(open),
             Told::Bitmap(bitmap) => {
-                drop(self.intent.replace(bitmap.map(|bitmap| Intent::new(*bitmap))))
+                // Other shards write again when they have seen this one.
+                self.ranges.let_others_write(0);
+                drop(self.intent.replace(bitmap.map(|bitmap| Intent::new(*bitmap))));
+                if self.ranges.leases().is_some() {
+                    self.change_bits(Intent::share);
+                }
             }
             Told::MemberLost => self.change_bits(Intent::need_all_set),
             Told::Newcomer => self.change_bits(Intent::welcome),
@@ -112,20 +119,29 @@ impl Lane {
         self.immediate.get()
     }
 
-    /// Notes a write, and returns true, if no lock and no bit is in the way.
+    /// Begins a write within the call, if no lock and no bit is in the way.
     #[inline]
-    pub(super) fn may_write_now(&self, span: SyncSpan) -> bool {
-        if !self.ranges.is_free(span) {
-            return false;
-        }
+    pub(super) fn begin_briefly(&self, span: SyncSpan) -> Option<Brief<'_>> {
+        let brief = self.ranges.enter_briefly(span)?;
         if let Some(intent) = &mut *self.intent.borrow_mut() {
             if !intent.is_on_members(span) {
-                return false;
+                return None;
             }
             intent.touch(span, !self.degraded.get());
         }
         self.touched.set(true);
-        true
+        Some(brief)
+    }
+
+    /// Has other shards write, too, as soon as they are let in: `leases` say where.
+    pub(super) fn share(&self, leases: &Arc<Leases>) {
+        self.ranges.share(leases, Tenant::HOME);
+        self.change_bits(Intent::share);
+    }
+
+    /// Returns the state of bits that other shards see; `None` without a bitmap.
+    pub(super) fn shared_bits(&self) -> Option<Arc<SharedBits>> {
+        self.intent.borrow().as_ref().and_then(|intent| intent.shared().cloned())
     }
 
     /// Returns a guard of a write, which keeps the array from being marked clean.
@@ -151,9 +167,10 @@ impl Lane {
         self.touched.set(true);
     }
 
-    /// Returns true if nothing was written since the last call, and no write is in flight.
+    /// Returns true if nothing was written since the last call, and no write of this shard is in flight.
     pub(super) fn was_quiet(&self) -> bool {
-        !self.touched.replace(false) && self.writers.get() == 0
+        let by_others = self.ranges.leases().is_some_and(|leases| leases.were_touched());
+        !self.touched.replace(false) && !by_others && self.writers.get() == 0
     }
 
     pub(super) fn has_writers(&self) -> bool {

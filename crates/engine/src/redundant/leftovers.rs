@@ -17,6 +17,7 @@ impl Redundant {
         let (of_metadata, of_passes) = (lent(&core.metadata_pool), lent(core.work.pool()));
         let facts = [
             (core.lane.has_writers(), "writes that were let in".to_owned()),
+            (!core.lane.ranges().others_left(), "writes of other shards".to_owned()),
             (!core.background.is_idle(), "work without a waiting caller".to_owned()),
             (!core.lane.ranges().is_free(all), "ranges that are locked or written".to_owned()),
             (of_metadata > 0, format!("{of_metadata} bytes of memory for metadata")),

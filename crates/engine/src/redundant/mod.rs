@@ -136,7 +136,7 @@ use log::Log;
 use parity::Parity;
 use publish::Publisher;
 use roster::Roster;
-use shards::Readers;
+use shards::Branches;
 use work::Work;
 
 pub use bitmap::BitmapKind;
@@ -153,7 +153,7 @@ pub use parity::STRIPE_CACHE;
 pub use retest::Retested;
 pub use roster::{MemberState, NewMember, REPLACED_BY};
 pub use scrub::{ScrubFound, ScrubOrder, ScrubPlace};
-pub use shards::{Home, Reader, ReaderId, View};
+pub use shards::{Branch, BranchId, Cause, Home, View};
 pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
 
@@ -234,7 +234,7 @@ impl Redundant {
             publisher: Publisher::new(setup.array),
             flushes: Flushes::default(),
             behind: Rc::default(),
-            readers: Readers::default(),
+            branches: Branches::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
             background: Rc::default(),

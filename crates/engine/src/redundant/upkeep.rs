@@ -42,6 +42,7 @@ impl Redundant {
         let core = &self.inner.core;
         core.work.stop();
         core.work.until_idle().await;
+        let _others = core.lane.ranges().keep_others_out().await;
         while core.lane.has_writers() || !core.background.is_idle() {
             core.clock.sleep(Duration::from_millis(1)).await;
         }
@@ -71,6 +72,11 @@ impl Core {
         loop {
             self.gate.until_active().await;
             self.clock.sleep(SAFE_MODE_DELAY).await;
+            if !self.lane.was_quiet() || !self.gate.is_active() || !self.agreement.is_clean() {
+                continue;
+            }
+            // From here on no other shard writes; one may have begun before.
+            let _others = self.lane.ranges().keep_others_out().await;
             if self.lane.was_quiet() && self.gate.is_active() && self.agreement.is_clean() {
                 self.set_active(false);
                 // A stopped array keeps its state.

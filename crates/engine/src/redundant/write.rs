@@ -100,6 +100,15 @@ impl Core {
         Some(Guard { core: Rc::clone(self), span, entered, _writer: writer })
     }
 
+    /// Takes over a change of `span` that another shard began, and waits for.
+    pub(super) fn take_over(self: &Rc<Self>, span: SyncSpan) -> Guard {
+        let writer = self.lane.writer();
+        let entered = self.lane.ranges().take_over(span);
+        let is_ready = self.lane.begin_write(span);
+        assert!(is_ready, "the bits of {span} are on the members while another shard writes there");
+        Guard { core: Rc::clone(self), span, entered, _writer: writer }
+    }
+
     /// Publishes superblocks that say "active", unless they do already.
     async fn activate(self: &Rc<Self>) -> Result<Published, Errno> {
         if !self.gate.is_active() {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use braid_cache::{Cache, WriteBackConfig};
-use braid_engine::redundant::{Home, Reader, Setup};
+use braid_engine::redundant::{Branch, Home, Setup};
 use braid_engine::{Clock, Dev};
 use braid_mem::Pool;
 use braid_member::Member;
@@ -38,7 +38,7 @@ pub struct Built {
     /// Arrays that survive losses, those below others first.
     pub arrays: Vec<Array>,
     /// Arrays that live on the first shard, if this is another one.
-    pub readers: Vec<Reader>,
+    pub branches: Vec<Branch>,
     /// Caches, those below others first.
     pub caches: Vec<AtCache>,
 }
@@ -68,7 +68,7 @@ pub fn build(
         log_media: None,
     });
     let caches = caches.collect();
-    Ok(Built { dev: wired.dev, arrays: wired.arrays, readers: wired.readers, caches })
+    Ok(Built { dev: wired.dev, arrays: wired.arrays, branches: wired.branches, caches })
 }
 
 /// Memory of a shard for zeroes, in bytes: a member without an operation for zeroes writes them from this memory. The

@@ -1,7 +1,7 @@
 //! Arrays with redundancy, which live on the first shard, as the other shards have them.
 //!
 //! ```text
-//!   client of another shard ──▶ Reader ──▶ the shard's devices on members      reads of a healthy array
+//!   client of another shard ──▶ Branch ──▶ the shard's devices on members      requests of a healthy array
 //!                                 │  ╌╌╌╌╌╌ ToArray ╌╌╌╌╌▶ the array            all else
 //!                                 ◀╌╌╌╌╌╌╌╌ View ╌╌╌╌╌╌╌╌ (engine::redundant)
 //!                                 ╌╌╌╌╌╌╌╌╌ Seen ╌╌╌╌╌╌╌╌▶
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use braid_block::Io;
 use braid_engine::Pending;
-use braid_engine::redundant::{Home, ReaderId, Redundant};
+use braid_engine::redundant::{BranchId, Cause, Home, Redundant};
 use braid_member::Member;
 use braid_uring::Remote;
 
@@ -41,12 +41,17 @@ struct ToArray {
 }
 
 impl Home for ToArray {
-    fn start(&self, io: Io, failed: Option<u32>) -> Pending {
+    fn start(&self, io: Io, cause: Cause) -> Pending {
         let array = self.array;
         cross(&self.first, io, move |local| {
             let engine = local.arrays[array].array.clone();
-            move |io| (None, engine.start_at_home(io, failed))
+            move |io| (None, engine.start_at_home(io, cause))
         })
+    }
+
+    fn left(&self) {
+        let array = self.array;
+        call(&self.first, move |_, local| local.arrays[array].array.other_left());
     }
 }
 
@@ -57,10 +62,10 @@ fn follow_views(first: &Remote, to: &Remote, count: usize) {
         local.others.borrow_mut().push(to.clone());
         for (array, one) in local.arrays.iter().take(count).enumerate() {
             let (first, to) = (first_too.clone(), to.clone());
-            one.array.add_reader(move |reader, view| {
-                let mut seen = Seen { first: first.clone(), array, reader, number: None };
+            one.array.add_branch(move |branch, view| {
+                let mut seen = Seen { first: first.clone(), array, branch, number: None };
                 call(&to, move |_, local| {
-                    local.readers[array].take(&view);
+                    local.branches[array].take(branch, &view);
                     seen.take(view.number());
                 });
             });
@@ -72,7 +77,7 @@ fn follow_views(first: &Remote, to: &Remote, count: usize) {
 struct Seen {
     first: Remote,
     array: usize,
-    reader: ReaderId,
+    branch: BranchId,
     number: Option<u64>,
 }
 
@@ -84,9 +89,9 @@ impl Seen {
 
 impl Drop for Seen {
     fn drop(&mut self) {
-        let (array, reader, number) = (self.array, self.reader, self.number);
+        let (array, branch, number) = (self.array, self.branch, self.number);
         call(&self.first, move |_, local| {
-            local.arrays[array].array.has_seen(reader, number);
+            local.arrays[array].array.has_seen(branch, number);
         });
     }
 }
@@ -107,7 +112,7 @@ pub(super) fn opener(
             call(&other, move |handle, local| {
                 // Without a descriptor, reads of this member go to the first shard.
                 if let Ok(dev) = leaf.device(handle, &local.pool) {
-                    local.readers[array].open(serial, dev);
+                    local.branches[array].open(serial, dev);
                 }
             });
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use braid_block::{Io, Limits};
 use braid_device::{Stopwatch, Tally};
 use braid_engine::Offered;
-use braid_engine::redundant::{Home, Reader};
+use braid_engine::redundant::{Branch, Home};
 use braid_export_nbd::Stop;
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, ExecutorClock, Handle, Remote};
@@ -63,7 +63,7 @@ pub(super) struct Local {
     pub pool: Pool,
     pub arrays: Vec<Rc<Array>>,
     /// Arrays that live on the first shard, if this is another one.
-    pub(super) readers: Vec<Reader>,
+    pub(super) branches: Vec<Branch>,
     /// The other shards, if they read from the members of this one's arrays.
     pub(super) others: RefCell<Vec<Remote>>,
     /// Caches, those below others first.
@@ -274,13 +274,15 @@ fn run(
         front: front.clone(),
         pool,
         arrays: arrays.clone(),
-        readers: built.readers,
+        branches: built.branches,
         others: RefCell::default(),
         caches: Rc::clone(&caches),
         following: Rc::clone(&following),
         alone: alone.clone(),
     };
-    let count = local.readers.len();
+    let branches = local.branches.clone();
+    let count = branches.len();
+    branches.iter().for_each(|branch| handle.spawn(branch.run()));
     let _serving = Serving::begin(local, ended);
     if let Some(follow) = follow {
         follow(&handle.remote(), count);
@@ -310,6 +312,9 @@ fn run(
             handle.sleep(Duration::from_millis(2)).await;
         }
         alone.wait().await;
+        while !branches.iter().all(Branch::is_idle) {
+            handle.sleep(Duration::from_millis(2)).await;
+        }
         if dev.limits().read_only || following.first().is_some() {
             // The shard that serves it flushes it.
             return Ok(());
@@ -435,7 +440,7 @@ pub(super) mod tests {
                         front,
                         pool,
                         arrays: Vec::new(),
-                        readers: Vec::new(),
+                        branches: Vec::new(),
                         others: RefCell::default(),
                         caches: Rc::default(),
                         following: Rc::default(),

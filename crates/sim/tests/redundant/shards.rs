@@ -18,7 +18,7 @@ use braid_array::geometry::Raid1;
 use braid_block::{Errno, Flags, Io, Limits, Op};
 use braid_engine::canary::{Canary, plant};
 use braid_engine::redundant::{
-    Home, Layout, NewMember, Reader, ReaderId, Redundant, STRIPE_CACHE, Setup, Speed, View,
+    Branch, BranchId, Cause, Home, Layout, NewMember, Redundant, STRIPE_CACHE, Setup, Speed, View,
 };
 use braid_engine::{Dev, Device, Pending};
 use braid_md::Resync;
@@ -67,8 +67,12 @@ impl Device for Disk {
 struct AtOnce(Redundant);
 
 impl Home for AtOnce {
-    fn start(&self, io: Io, failed: Option<u32>) -> Pending {
-        self.0.start_at_home(io, failed)
+    fn start(&self, io: Io, cause: Cause) -> Pending {
+        self.0.start_at_home(io, cause)
+    }
+
+    fn left(&self) {
+        self.0.other_left();
     }
 }
 
@@ -90,16 +94,16 @@ fn setup(disks: &[Disk]) -> Setup {
     }
 }
 
-type Views = Rc<RefCell<VecDeque<(ReaderId, Arc<View>)>>>;
+type Views = Rc<RefCell<VecDeque<(BranchId, Arc<View>)>>>;
 
-/// An array of two members, and a reader on another shard that has its first view.
+/// An array of two members, and a branch on another shard that has its first view.
 struct World {
     disks: [Disk; 2],
     array: Redundant,
-    reader: Dev,
-    taker: Reader,
+    branch: Dev,
+    taker: Branch,
     views: Views,
-    taken: VecDeque<(ReaderId, u64)>,
+    taken: VecDeque<(BranchId, u64)>,
     pool: Pool,
 }
 
@@ -109,30 +113,30 @@ impl World {
         let array = Redundant::new(setup(&disks)).unwrap();
         let views = Views::default();
         let sent = Rc::clone(&views);
-        array.add_reader(move |reader, view| sent.borrow_mut().push_back((reader, view)));
-        let taker = Reader::new(setup(&disks), Box::new(AtOnce(array.clone())));
-        let (reader, pool) = (Dev::new(taker.clone()), Pool::new(1 << 16).unwrap());
-        let mut world = World { disks, array, reader, taker, views, taken: VecDeque::new(), pool };
+        array.add_branch(move |branch, view| sent.borrow_mut().push_back((branch, view)));
+        let taker = Branch::new(setup(&disks), Box::new(AtOnce(array.clone()))).unwrap();
+        let (branch, pool) = (Dev::new(taker.clone()), Pool::new(1 << 16).unwrap());
+        let mut world = World { disks, array, branch, taker, views, taken: VecDeque::new(), pool };
         world.view_arrives();
         world.home_hears();
         world
     }
 
     fn view_arrives(&mut self) {
-        if let Some((reader, view)) = self.views.borrow_mut().pop_front() {
-            self.taker.take(&view);
-            self.taken.push_back((reader, view.number()));
+        if let Some((branch, view)) = self.views.borrow_mut().pop_front() {
+            self.taker.take(branch, &view);
+            self.taken.push_back((branch, view.number()));
         }
     }
 
     fn home_hears(&mut self) {
-        if let Some((reader, number)) = self.taken.pop_front() {
-            self.array.has_seen(reader, Some(number));
+        if let Some((branch, number)) = self.taken.pop_front() {
+            self.array.has_seen(branch, Some(number));
         }
     }
 
     fn read(&self) -> u8 {
-        let mut read = self.reader.start(Io::read(0, self.pool.get(512).unwrap()));
+        let mut read = self.branch.start(Io::read(0, self.pool.get(512).unwrap()));
         let Poll::Ready(done) = poll(&mut read) else { panic!("a read that waits") };
         done.result.expect("a read");
         done.payload.to_vec()[0]

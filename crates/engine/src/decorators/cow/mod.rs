@@ -95,6 +95,7 @@ impl Cow {
             volatile: store.volatile,
             rotational: origin.rotational || store.rotational,
             immediate: false,
+            shared_flush: false,
             ..origin
         }
     }

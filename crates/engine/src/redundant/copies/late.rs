@@ -18,7 +18,7 @@ pub(super) fn begin(core: &Rc<Core>, geometry: &dyn Mirrored, io: &Io) -> Option
     let most = core.lane.most_behind();
     let is_one = matches!(op, Op::Write | Op::WriteZeroes) && !flags.contains(Flags::FUA);
     // A shard that has not heard of write-behind may read from a late member.
-    if most == 0 || !is_one || !has_late_members(core, geometry) || !core.readers.have_seen() {
+    if most == 0 || !is_one || !has_late_members(core, geometry) || !core.branches.have_seen() {
         return None;
     }
     let late = core.behind.begin(most, payload.len())?;

@@ -15,6 +15,8 @@ mod store;
 mod window;
 
 pub(in crate::redundant) use read::join_neighbours;
+pub(in crate::redundant) use store::each_place;
+use store::judge_writes;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 
 use braid_array::geometry::Raid1;
 use braid_array::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Mirrored, Role};
-use braid_block::{Errno, Io, Payload, Span};
+use braid_block::{Errno, Io, Op, Payload, Span};
 
 use super::core::Core;
 use super::found::Found;
@@ -38,7 +40,7 @@ use crate::{Extents, Pending};
 
 /// Converts `span` of the array to sync bytes: for copies they are the same.
 #[inline]
-fn in_sync_bytes(span: ArraySpan) -> SyncSpan {
+pub(super) fn in_sync_bytes(span: ArraySpan) -> SyncSpan {
     SyncSpan::new(SyncByte::new(span.offset.get()), span.len)
 }
 
@@ -82,7 +84,7 @@ impl Keeping for Rc<Copies> {
     fn write(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         let core = &inner.core;
         if core.lane.is_open_and_immediate()
-            && core.lane.may_write_now(in_sync_bytes(addressed(io.span)))
+            && let Some(_brief) = core.lane.begin_briefly(in_sync_bytes(addressed(io.span)))
         {
             return self.store_now(inner, io);
         }
@@ -91,6 +93,19 @@ impl Keeping for Rc<Copies> {
 
     fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)> {
         Box::pin(self.store_copies(inner, io))
+    }
+
+    fn judge<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        span: ArraySpan,
+        failed: Vec<(Rc<Member>, Errno)>,
+    ) -> Later<'a, Finished> {
+        let guard = inner.core.take_over(in_sync_bytes(span));
+        Box::pin(async move {
+            let result = judge_writes(&inner.core, Op::Write, in_sync_bytes(span), &failed);
+            guard.finish(false, result).await
+        })
     }
 
     fn heal<'a>(

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use braid_array::plan::plan_span_with;
-use braid_array::{MemberSpan, Plan, Role};
+use braid_array::{MemberSpan, Mirrored, Plan, Role};
 use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
 
 use super::{Copies, in_sync_bytes, late};
@@ -176,41 +176,45 @@ impl Copies {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
         let (mut places, mut started) = (Vec::new(), Vec::new());
-        let mut start = |role: Role, span: MemberSpan, payload: &mut Payload| {
+        each_place(&**geometry, slots.len(), io, &mut |role, span, io: &mut Io| {
             for member in slots[role].written().filter(|member| is_one(member)) {
                 let at = member.span_on_device(span);
-                let payload = payload.share();
-                started.push(member.dev.start(Io {
-                    op: io.op,
-                    span: at,
-                    flags: io.flags,
-                    payload,
-                }));
+                let payload = io.payload.share();
+                started.push(member.dev.start(Io { span: at, payload, ..*io }));
                 places.push((Rc::clone(member), span));
             }
-        };
-        for copy in 0..geometry.copies() {
-            let locate = |offset| geometry.locate(offset, copy);
-            match plan_span_with(slots.len(), addressed(io.span), locate) {
-                Plan::Forward { role, offset } => {
-                    start(role, MemberSpan::new(offset, io.span.len), &mut io.payload);
+        });
+        (places, started)
+    }
+}
+
+/// Calls `start` for each stretch of `io` on each role that keeps a copy, with the part of `io` that belongs there.
+pub(in crate::redundant) fn each_place(
+    geometry: &dyn Mirrored,
+    roles: usize,
+    io: &mut Io,
+    start: &mut dyn FnMut(Role, MemberSpan, &mut Io),
+) {
+    for copy in 0..geometry.copies() {
+        let locate = |offset| geometry.locate(offset, copy);
+        match plan_span_with(roles, addressed(io.span), locate) {
+            Plan::Forward { role, offset } => {
+                start(role, MemberSpan::new(offset, io.span.len), io);
+            }
+            Plan::Fan(fan) => {
+                let mut payloads: Vec<Payload> = Vec::new();
+                payloads.resize_with(fan.spans.len(), Payload::default);
+                if io.op.has_data() {
+                    let mut shared = io.payload.share();
+                    for piece in &fan.pieces {
+                        payloads[piece.span].append(shared.take_front(piece.len));
+                    }
                 }
-                Plan::Fan(fan) => {
-                    let mut payloads: Vec<Payload> = Vec::new();
-                    payloads.resize_with(fan.spans.len(), Payload::default);
-                    if io.op.has_data() {
-                        let mut shared = io.payload.share();
-                        for piece in &fan.pieces {
-                            payloads[piece.span].append(shared.take_front(piece.len));
-                        }
-                    }
-                    for (one, mut payload) in fan.spans.iter().zip(payloads) {
-                        start(one.role, one.span, &mut payload);
-                    }
+                for (one, payload) in fan.spans.iter().zip(payloads) {
+                    start(one.role, one.span, &mut Io { payload, ..*io });
                 }
             }
         }
-        (places, started)
     }
 }
 
@@ -228,19 +232,7 @@ async fn see_stored(
         true => payload.reclaim(),
         false => payload.detach(),
     }
-    let result = match &failed[..] {
-        [] => Ok(()),
-        // A discard is a hint: a member that refuses it keeps its contents.
-        [(_, errno), ..] if op == Op::Discard => Err(*errno),
-        _ if core.take_out_failed(&failed, "a write") => Ok(()),
-        [(_, errno), ..] => {
-            core.note(format!("a write of {span} failed on the last members: they may not agree"));
-            core.agreement.differ_from(span.offset);
-            core.reopen();
-            core.work.tell();
-            Err(*errno)
-        }
-    };
+    let result = judge_writes(core, op, span, &failed);
     // Discarded bytes may be anything, on each copy.
     let everywhere = failed.is_empty() || op == Op::Discard;
     let has_it = |(member, _): &(Rc<Member>, MemberSpan)| {
@@ -250,4 +242,26 @@ async fn see_stored(
     };
     let places = places.into_iter().filter(has_it).collect();
     Stored { result, everywhere, places }
+}
+
+/// Takes out the members on which a write of `span` failed. Returns its result.
+pub(super) fn judge_writes(
+    core: &Core,
+    op: Op,
+    span: SyncSpan,
+    failed: &[(Rc<Member>, Errno)],
+) -> Result<(), Errno> {
+    match failed {
+        [] => Ok(()),
+        // A discard is a hint: a member that refuses it keeps its contents.
+        [(_, errno), ..] if op == Op::Discard => Err(*errno),
+        _ if core.take_out_failed(failed, "a write") => Ok(()),
+        [(_, errno), ..] => {
+            core.note(format!("a write of {span} failed on the last members: they may not agree"));
+            core.agreement.differ_from(span.offset);
+            core.reopen();
+            core.work.tell();
+            Err(*errno)
+        }
+    }
 }

@@ -14,6 +14,8 @@
 //! The steps are those of [`super::store`], and nothing else runs between them. Nothing is allocated, and the cost
 //! does not depend on the number of members.
 //!
+//! Other shards write in the same way ([`crate::redundant::shards`]), with their own devices and memory.
+//!
 //! Invariants
 //! * A write that was not begun here is carried out in steps. Once a member was asked to write, the change is
 //!   judged as any other ([`Parity::judge_writes`]), under the same guard.
@@ -21,9 +23,9 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::Column;
+use braid_array::geometry::{Column, Raid456};
 use braid_array::{ArrayByte, Geometry, MemberSpan, Role};
-use braid_block::{Completion, Flags, Io, Op, Payload};
+use braid_block::{Completion, Flags, Io, Op, Payload, Span};
 use braid_mem::Buf;
 
 use super::{Parity, in_sync_bytes, rows_of_unit};
@@ -33,11 +35,11 @@ use crate::redundant::keeping::Inner;
 use crate::redundant::log::{Entry, SmallChange};
 use crate::redundant::roster::Member;
 use crate::redundant::write::Guard;
-use crate::{Pending, join_all};
+use crate::{Dev, Pending, join_all};
 
 /// Rows of one data column, and the members that have them and their parity.
-struct Small {
-    rows: MemberSpan,
+pub(in crate::redundant) struct Small {
+    pub(in crate::redundant) rows: MemberSpan,
     data: Role,
     p: Role,
     /// The role of Q, and the power by which it takes the data.
@@ -46,14 +48,123 @@ struct Small {
     start: ArrayByte,
 }
 
+/// A device, and the offset of the rows on it.
+type Place<'a> = (&'a Dev, u64);
+
 impl Small {
-    fn roles(&self) -> impl Iterator<Item = Role> {
+    /// Returns the place of `io`, if it is a write of some rows of one data column, whose parity can be changed by the old
+    /// data.
+    #[inline]
+    pub(in crate::redundant) fn of(geometry: &Raid456, io: &Io) -> Option<Small> {
+        let (chunk, len) = (geometry.chunk(), io.span.len);
+        let is_small = io.op == Op::Write
+            && matches!(io.payload, Payload::One(_))
+            && io.span.offset % chunk + len <= chunk
+            && len <= rows_of_unit(geometry)
+            && geometry.data() > 1;
+        if !is_small {
+            return None;
+        }
+        let start = ArrayByte::new(io.span.offset);
+        let run = geometry.locate(start);
+        let rows = MemberSpan::new(run.offset, len);
+        let stripe = geometry.stripe_of_row(rows.offset);
+        let q = (geometry.parities() == 2).then(|| {
+            let index = (io.span.offset / chunk % geometry.data() as u64) as usize;
+            (geometry.role_of(stripe, Column::Q), geometry.power(stripe, index))
+        });
+        Some(Small { rows, data: run.role, p: geometry.role_of(stripe, Column::P), q, start })
+    }
+
+    /// Returns the roles that are read and written, the data first.
+    pub(in crate::redundant) fn roles(&self) -> impl Iterator<Item = Role> {
         [Some(self.data), Some(self.p), self.q.map(|(role, _)| role)].into_iter().flatten()
+    }
+
+    /// Returns the memory for old data and parity, in bytes.
+    #[inline]
+    pub(in crate::redundant) fn memory(&self) -> usize {
+        self.rows.len as usize * self.roles().count()
+    }
+
+    /// Reads the old data and parity into `memory`, whose rest is a log's. Returns `None` if a device does not answer with
+    /// them within the call.
+    #[inline]
+    pub(in crate::redundant) fn read<'a>(
+        &self,
+        memory: Buf,
+        has_log: bool,
+        place: impl Fn(Role) -> Option<Place<'a>>,
+    ) -> Option<Old> {
+        let len = self.rows.len as usize;
+        let mut data = memory;
+        let mut p = data.split_off(len);
+        let q = self.q.map(|_| p.split_off(len));
+        // A log has one parity.
+        let log = has_log.then(|| p.split_off(len));
+        let read = |role: Role, buf: Buf| {
+            let (dev, offset) = place(role)?;
+            match dev.start(Io::read(offset, buf)) {
+                Pending::Ready(Some(Completion { result: Ok(()), payload })) => payload.into_one(),
+                _ => None,
+            }
+        };
+        let (data, p) = (read(self.data, data)?, read(self.p, p)?);
+        let q = match (self.q, q) {
+            (Some((role, _)), Some(q)) => Some(read(role, q)?),
+            _ => None,
+        };
+        Some(Old { data, p, q, log })
+    }
+
+    /// Makes the old parity that of the `new` data.
+    #[inline]
+    pub(in crate::redundant) fn update(&self, old: &mut Old, new: &Payload) {
+        let new = new.bufs().first().expect("a small write has one buffer");
+        braid_parity::xor_into(&mut old.data, new);
+        braid_parity::xor_into(&mut old.p, &old.data);
+        if let (Some(q), Some((_, power))) = (&mut old.q, self.q) {
+            braid_parity::update_q(q, power, &old.data);
+        }
+    }
+
+    /// Starts the writes of data and parity, the data first.
+    #[inline]
+    pub(in crate::redundant) fn start<'a>(
+        &self,
+        new: Old,
+        flags: Flags,
+        payload: Payload,
+        place: impl Fn(Role) -> Option<Place<'a>>,
+    ) -> [Option<Pending>; 3] {
+        let write = |role: Role, payload: Payload| {
+            let (dev, offset) = place(role)?;
+            let span = Span::new(offset, self.rows.len);
+            Some(dev.start(Io { op: Op::Write, span, flags, payload }))
+        };
+        let q = self.q.zip(new.q).and_then(|((role, _), q)| write(role, q.into()));
+        [write(self.data, payload), write(self.p, new.p.into()), q]
+    }
+}
+
+/// Takes the payload of the first write, if all of them are done.
+#[inline]
+pub(in crate::redundant) fn take_if_all_done(
+    started: &mut [Option<Pending>; 3],
+) -> Option<Payload> {
+    let is_done =
+        |one: &Pending| matches!(one, Pending::Ready(Some(Completion { result: Ok(()), .. })));
+    if !started.iter().flatten().all(is_done) {
+        return None;
+    }
+    match &mut started[0] {
+        Some(Pending::Ready(completion)) => completion.take().map(|one| one.payload),
+        _ => None,
     }
 }
 
 /// The old contents of the rows of a [`Small`], and then the new parity.
-struct Old {
+pub(in crate::redundant) struct Old {
     data: Buf,
     p: Buf,
     q: Option<Buf>,
@@ -75,9 +186,17 @@ impl Parity {
             if let Some(mut old) = self.read_now(core, &small)
                 && let Ok(entry) = self.enter_now(core, &small, &mut old)
             {
-                update(&small, &mut old, &io.payload);
-                let payload = io.payload;
-                let mut started = start_writes(core, &guard, &small, old, io.flags, payload);
+                small.update(&mut old, &io.payload);
+                assert!(
+                    guard.covers(in_sync_bytes(small.rows)),
+                    "a unit of rows that are not guarded"
+                );
+                let slots = core.roster.slots();
+                let mut started = small.start(old, io.flags, io.payload, |role| {
+                    let member = slots[role].readable()?;
+                    Some((&member.dev, member.on_device(small.rows.offset)))
+                });
+                drop(slots);
                 return match take_if_all_done(&mut started) {
                     Some(payload) => {
                         if let Some((log, entry)) = self.log.as_ref().zip(entry) {
@@ -98,30 +217,13 @@ impl Parity {
     /// Returns the place of `io`, if it is a write that can be carried out within the call.
     #[inline]
     fn small(&self, core: &Core, io: &Io) -> Option<Small> {
-        let geometry = &self.geometry;
-        let (chunk, len) = (geometry.chunk(), io.span.len);
-        let is_small = io.op == Op::Write
-            && matches!(io.payload, Payload::One(_))
-            && io.span.offset % chunk + len <= chunk
-            && len <= rows_of_unit(geometry)
-            && geometry.data() > 1;
+        let small = Small::of(&self.geometry, io)?;
         let is_logged_in_steps =
             || self.log.as_ref().is_some_and(|log| log.header_of_small().is_none());
-        if !is_small || is_logged_in_steps() || !self.is_complete(core) {
+        if is_logged_in_steps() || !self.is_complete(core) {
             return None;
         }
-        let run = geometry.locate(ArrayByte::new(io.span.offset));
-        let rows = MemberSpan::new(run.offset, len);
-        if !self.is_parity_trusted(core, rows) {
-            return None;
-        }
-        let stripe = geometry.stripe_of_row(rows.offset);
-        let q = (geometry.parities() == 2).then(|| {
-            let index = (io.span.offset / chunk % geometry.data() as u64) as usize;
-            (geometry.role_of(stripe, Column::Q), geometry.power(stripe, index))
-        });
-        let start = ArrayByte::new(io.span.offset);
-        Some(Small { rows, data: run.role, p: geometry.role_of(stripe, Column::P), q, start })
+        self.is_parity_trusted(core, small.rows).then_some(small)
     }
 
     /// Returns true if each role has one member, which is in sync. It is asked for once for each membership.
@@ -143,28 +245,14 @@ impl Parity {
     /// them within the call.
     #[inline]
     fn read_now(&self, core: &Core, small: &Small) -> Option<Old> {
-        let len = small.rows.len as usize;
-        let of_log = self.log.as_ref().and_then(|log| log.header_of_small()).map(|it| it + len);
-        let mut data = self.cache.get(len * small.roles().count() + of_log.unwrap_or(0))?;
-        let mut p = data.split_off(len);
-        let q = small.q.map(|_| p.split_off(len));
-        // A log has one parity.
-        let log = of_log.map(|_| p.split_off(len));
+        let of_log = self.log.as_ref().and_then(|log| log.header_of_small());
+        let of_log = of_log.map(|header| header + small.rows.len as usize);
+        let memory = self.cache.get(small.memory() + of_log.unwrap_or(0))?;
         let slots = core.roster.slots();
-        let read = |role: Role, buf: Buf| {
+        small.read(memory, of_log.is_some(), |role| {
             let member = slots[role].readable().filter(|member| !member.is_bad(small.rows))?;
-            let io = Io::read(member.on_device(small.rows.offset), buf);
-            match member.dev.start(io) {
-                Pending::Ready(Some(Completion { result: Ok(()), payload })) => payload.into_one(),
-                _ => None,
-            }
-        };
-        let (data, p) = (read(small.data, data)?, read(small.p, p)?);
-        let q = match (small.q, q) {
-            (Some((role, _)), Some(q)) => Some(read(role, q)?),
-            _ => None,
-        };
-        Some(Old { data, p, q, log })
+            Some((&member.dev, member.on_device(small.rows.offset)))
+        })
     }
 
     /// Enters the change in the log, if there is one, before any of it is written.
@@ -217,51 +305,5 @@ impl Parity {
             let finished = guard.finish(changed.everywhere, changed.result).await;
             Completion { result: finished.result(), payload }
         })
-    }
-}
-
-/// Makes the old parity that of the `new` data.
-#[inline]
-fn update(small: &Small, old: &mut Old, new: &Payload) {
-    let new = new.bufs().first().expect("a small write has one buffer");
-    braid_parity::xor_into(&mut old.data, new);
-    braid_parity::xor_into(&mut old.p, &old.data);
-    if let (Some(q), Some((_, power))) = (&mut old.q, small.q) {
-        braid_parity::update_q(q, power, &old.data);
-    }
-}
-
-/// Starts the writes of data and parity, the data first.
-#[inline]
-fn start_writes(
-    core: &Core,
-    guard: &Guard,
-    small: &Small,
-    new: Old,
-    flags: Flags,
-    payload: Payload,
-) -> [Option<Pending>; 3] {
-    assert!(guard.covers(in_sync_bytes(small.rows)), "a unit of rows that are not guarded");
-    let slots = core.roster.slots();
-    let write = |role: Role, payload: Payload| {
-        let member = slots[role].readable()?;
-        let span = member.span_on_device(small.rows);
-        Some(member.dev.start(Io { op: Op::Write, span, flags, payload }))
-    };
-    let q = small.q.zip(new.q).and_then(|((role, _), q)| write(role, q.into()));
-    [write(small.data, payload), write(small.p, new.p.into()), q]
-}
-
-/// Takes the payload of the first write, if all of them are done.
-#[inline]
-fn take_if_all_done(started: &mut [Option<Pending>; 3]) -> Option<Payload> {
-    let is_done =
-        |one: &Pending| matches!(one, Pending::Ready(Some(Completion { result: Ok(()), .. })));
-    if !started.iter().flatten().all(is_done) {
-        return None;
-    }
-    match &mut started[0] {
-        Some(Pending::Ready(completion)) => completion.take().map(|one| one.payload),
-        _ => None,
     }
 }

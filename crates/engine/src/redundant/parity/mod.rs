@@ -49,6 +49,8 @@ use braid_array::{ArraySpan, ByRole, Geometry, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Io, Payload, Span};
 use braid_mem::{Buf, Pool};
 
+pub(super) use at_once::{Small, take_if_all_done};
+
 use super::core::Core;
 use super::found::Found;
 use super::keeping::{CacheStatus, Finder, Inner, Keeping, Lost};
@@ -191,7 +193,7 @@ fn rest_of_chunk(geometry: &Raid456, row: MemberByte) -> SyncSpan {
 }
 
 /// Converts `rows` to sync bytes: with parity they are the same.
-fn in_sync_bytes(rows: MemberSpan) -> SyncSpan {
+pub(super) fn in_sync_bytes(rows: MemberSpan) -> SyncSpan {
     SyncSpan::new(SyncByte::new(rows.offset.get()), rows.len)
 }
 
@@ -223,6 +225,21 @@ impl Keeping for Rc<Parity> {
 
     fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)> {
         Box::pin(self.store_io(inner, io))
+    }
+
+    fn judge<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        span: ArraySpan,
+        failed: Vec<(Rc<Member>, Errno)>,
+    ) -> Later<'a, Finished> {
+        // Other shards write rows of one data column only.
+        let rows = MemberSpan::new(self.geometry.locate(span.offset).offset, span.len);
+        let guard = inner.core.take_over(in_sync_bytes(rows));
+        Box::pin(async move {
+            let changed = self.judge_writes(inner, rows, Vec::new(), failed).await;
+            guard.finish(false, changed.result).await
+        })
     }
 
     fn heal<'a>(

@@ -63,7 +63,7 @@ impl Core {
     /// # Errors
     /// Nothing is written any more.
     pub(in crate::redundant) async fn fence(self: &Rc<Self>) -> Result<Published, Errno> {
-        let (required, shown) = (self.publisher.required.get(), self.readers.shown());
+        let (required, shown) = (self.publisher.required.get(), self.branches.shown());
         while self.publisher.done.get() < required {
             self.check_running()?;
             let _turn = self.publisher.turn().await;
@@ -72,7 +72,7 @@ impl Core {
                 self.write_superblocks().await;
             }
         }
-        self.readers.until_seen(shown).await;
+        self.branches.until_seen(shown).await;
         self.check_running()?;
         Ok(Published { of: self.id, upto: self.publisher.done.get() })
     }
@@ -81,7 +81,7 @@ impl Core {
     #[inline]
     pub(in crate::redundant) fn published(&self) -> Option<Published> {
         let upto = self.publisher.done.get();
-        let is_settled = upto == self.publisher.required.get() && self.readers.have_seen();
+        let is_settled = upto == self.publisher.required.get() && self.branches.have_seen();
         (is_settled && !self.gate.is_stopped()).then_some(Published { of: self.id, upto })
     }
 

@@ -1,54 +1,70 @@
-//! An array on a shard that it does not live on: reads of a healthy array go to the shard's own devices on the
-//! members, all other requests to the home shard.
+//! An array on a shard that it does not live on: requests of a healthy array go to the shard's own devices on the
+//! members, all others to the home shard.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io;
 use std::rc::Rc;
 
 use braid_array::plan::{plan_span, plan_span_with};
 use braid_array::{ArraySpan, ByRole, Fan, MemberByte, MemberSpan, Plan, Role};
 use braid_block::{Completion, Flags, Io, Limits, Op, Payload, Span};
+use braid_mem::Pool;
 
-use super::{Content, Seat, View};
+use super::leases::Tenant;
+use super::{BranchId, Cause, Content, Home, Seat, View};
+use crate::background::Background;
 use crate::device::addressed;
 use crate::pending::{Token, Watch, Watched};
 use crate::redundant::balance::{Standing, choose};
 use crate::redundant::fan::{gather, scatter};
 use crate::redundant::layout::Layout;
+use crate::redundant::ranges::Ranges;
 use crate::{Dev, Device, Extents, Pending, join_all};
 
-/// The way to the shard that an array lives on.
-pub trait Home {
-    /// Starts a request there: [`Redundant::start_at_home`](crate::redundant::Redundant::start_at_home).
-    fn start(&self, io: Io, failed: Option<u32>) -> Pending;
-}
+/// Memory for old data and parity of writes within the call, in bytes: that of the largest with two parities.
+const PARITY_MEMORY: usize = 256 << 10;
 
 /// An array on a shard that it does not live on. Cheap to clone; all clones are the same.
 #[derive(Clone)]
-pub struct Reader {
+pub struct Branch {
     inner: Rc<Inner>,
 }
 
-struct Inner {
-    home: Box<dyn Home>,
+pub(super) struct Inner {
+    pub(super) home: Box<dyn Home>,
     limits: Limits,
     /// The shard's devices on members, by serial number.
     devs: RefCell<BTreeMap<u32, Dev>>,
-    present: RefCell<Present>,
+    pub(super) present: RefCell<Present>,
+    /// The writes of this shard.
+    pub(super) ranges: Rc<Ranges>,
+    pub(super) background: Rc<Background>,
+    /// Memory for old data and parity; none for copies.
+    pub(super) pool: Option<Pool>,
 }
 
 /// The state of the latest view.
 #[derive(Default)]
-struct Present {
-    content: Option<Content>,
+pub(super) struct Present {
+    pub(super) content: Option<Content>,
+    /// The number of the view.
+    pub(super) number: u64,
+    /// This shard, if it may write.
+    pub(super) tenant: Option<Tenant>,
     /// By role; none while all reads go home.
-    sources: Option<ByRole<Option<Rc<Source>>>>,
+    pub(super) sources: Option<Sources>,
+    /// True if every role has a source that answers within the call.
+    pub(super) is_immediate: bool,
 }
 
-/// A member that the shard may read.
-struct Source {
-    dev: Dev,
-    seat: Cell<Seat>,
+/// Members that the shard may use, by role.
+pub(super) type Sources = ByRole<Option<Rc<Source>>>;
+
+/// A member that the shard may use.
+pub(super) struct Source {
+    pub(super) dev: Dev,
+    pub(super) seat: Cell<Seat>,
     reads: Cell<u32>,
     head: Cell<MemberByte>,
 }
@@ -59,30 +75,66 @@ impl Source {
         Standing { write_mostly, is_slow, reads: self.reads.get(), head: self.head.get() }
     }
 
-    fn on_device(&self, at: MemberByte) -> u64 {
+    pub(super) fn on_device(&self, at: MemberByte) -> u64 {
         self.seat.get().data_offset + at.get()
+    }
+
+    pub(super) fn serial(&self) -> u32 {
+        self.seat.get().serial
     }
 }
 
-impl Reader {
-    /// Reads by these devices, by serial number; until the first view everything goes to `home`.
+impl Branch {
+    /// Uses these devices, by serial number; until the first view everything goes to `home`.
     pub(in crate::redundant) fn of(
         limits: Limits,
         devs: BTreeMap<u32, Dev>,
         home: Box<dyn Home>,
-    ) -> Reader {
-        let devs = RefCell::new(devs);
-        let inner = Inner { home, limits, devs, present: RefCell::default() };
-        Reader { inner: Rc::new(inner) }
+        has_parity: bool,
+    ) -> io::Result<Branch> {
+        let inner = Inner {
+            home,
+            limits,
+            devs: RefCell::new(devs),
+            present: RefCell::default(),
+            ranges: Rc::default(),
+            background: Rc::default(),
+            pool: if has_parity { Some(Pool::new(PARITY_MEMORY)?) } else { None },
+        };
+        Ok(Branch { inner: Rc::new(inner) })
     }
 
-    /// Takes a view: from now on no read is started on a member that it does not have, and members that are gone
-    /// are closed.
-    pub fn take(&self, view: &View) {
+    /// Completes writes whose callers are gone, without end: to be polled as long as the shard serves.
+    pub fn run(&self) -> impl Future<Output = ()> + use<> {
+        let background = Rc::clone(&self.inner.background);
+        async move { background.run().await }
+    }
+
+    /// Returns true if no write without a caller is left.
+    pub fn is_idle(&self) -> bool {
+        self.inner.background.is_idle()
+    }
+
+    /// Drops all work in flight, as the end of a process does. The branch must not be used any more.
+    pub fn abandon(&self) {
+        self.inner.background.abandon();
+    }
+
+    /// Takes a view, as the branch `id`: from now on no request is started on a member that it does not have, and members
+    /// that are gone are closed.
+    pub fn take(&self, id: BranchId, view: &View) {
         let content = view.content.clone();
         let is_there = |serial: &u32| *serial > content.newest || content.members.contains(serial);
         self.inner.devs.borrow_mut().retain(|serial, _| is_there(serial));
-        self.inner.present.borrow_mut().content = Some(content);
+        let tenant = Tenant::of(id);
+        if let (Some(tenant), Some(writes)) = (tenant, &content.writes)
+            && self.inner.ranges.leases().is_none()
+        {
+            self.inner.ranges.share(&writes.leases, tenant);
+        }
+        let mut present = self.inner.present.borrow_mut();
+        (present.content, present.number, present.tenant) = (Some(content), view.number, tenant);
+        drop(present);
         self.inner.seat();
     }
 
@@ -93,7 +145,7 @@ impl Reader {
     }
 }
 
-impl Device for Reader {
+impl Device for Branch {
     fn limits(&self) -> Limits {
         self.inner.limits
     }
@@ -102,7 +154,8 @@ impl Device for Reader {
     fn start(&self, io: Io) -> Pending {
         match io.op {
             Op::Read => self.inner.read(io),
-            _ => self.inner.home.start(io, None),
+            Op::Write => self.inner.write(io),
+            _ => self.inner.home.start(io, Cause::NotHere),
         }
     }
 
@@ -130,6 +183,15 @@ impl Inner {
         let seats = present.content.as_ref().and_then(|content| content.seats.as_ref());
         present.sources =
             seats.map(|seats| seats.values().map(|seat| seat.and_then(source)).collect());
+        let answers_at_once = |one: &Rc<Source>| one.dev.limits().immediate;
+        present.is_immediate = present.sources.as_ref().is_some_and(|all| {
+            all.values().all(|source| source.as_ref().is_some_and(answers_at_once))
+        });
+    }
+
+    /// Returns true if the member with this serial number is not removed.
+    pub(super) fn has(&self, serial: u32) -> bool {
+        self.devs.borrow().contains_key(&serial)
     }
 
     /// Returns the source with this serial number, if reads may use it now.
@@ -145,7 +207,7 @@ impl Inner {
         let present = self.present.borrow();
         let (Some(content), Some(sources)) = (&present.content, &present.sources) else {
             drop(present);
-            return self.home.start(io, None);
+            return self.home.start(io, Cause::NotHere);
         };
         let plan = plan(&content.layout, sources, span);
         match plan {
@@ -164,13 +226,13 @@ impl Inner {
             Some(Plan::Fan(fan)) => self.read_fan(span, io.payload, fan, sources),
             None => {
                 drop(present);
-                self.home.start(io, None)
+                self.home.start(io, Cause::NotHere)
             }
         }
     }
 
     fn follow(self: &Rc<Self>, source: Rc<Source>, span: ArraySpan, pending: Pending) -> Pending {
-        let serial = source.seat.get().serial;
+        let serial = source.serial();
         let token = Token { member: serial, offset: span.offset };
         match pending {
             Pending::Ready(Some(completion)) => self.again(token, completion),
@@ -196,8 +258,9 @@ impl Inner {
     fn again(&self, token: Token, completion: Completion) -> Pending {
         let Completion { result, payload } = completion;
         let failed = result.err().and_then(|_| self.source(token.member));
-        let failed = failed.map(|source| source.seat.get().number);
-        self.home.start(whole(token.offset.get(), payload), failed)
+        let unread = |source: Rc<Source>| Cause::Unread(source.seat.get().number);
+        let cause = failed.map_or(Cause::NotHere, unread);
+        self.home.start(whole(token.offset.get(), payload), cause)
     }
 
     fn read_fan(
@@ -205,14 +268,14 @@ impl Inner {
         span: ArraySpan,
         payload: Payload,
         fan: Fan,
-        sources: &ByRole<Option<Rc<Source>>>,
+        sources: &Sources,
     ) -> Pending {
         let mut started = Vec::with_capacity(fan.spans.len());
         let mut serials = Vec::with_capacity(fan.spans.len());
         for (one, payload) in fan.spans.iter().zip(scatter(&fan, payload)) {
             let source = sources[one.role].as_ref().expect("planned because it is there");
             started.push(source.dev.start(Io::read(source.on_device(one.span.offset), payload)));
-            serials.push(source.seat.get().serial);
+            serials.push(source.serial());
         }
         let this = Rc::clone(self);
         Pending::task(async move {
@@ -222,7 +285,7 @@ impl Inner {
             let payload = gather(&fan, &mut completions);
             match counts {
                 true => Completion { result: Ok(()), payload },
-                false => this.home.start(whole(span.offset.get(), payload), None).await,
+                false => this.home.start(whole(span.offset.get(), payload), Cause::NotHere).await,
             }
         })
     }
