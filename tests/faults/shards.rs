@@ -1,4 +1,4 @@
-//! Arrays with redundancy whose clients come to two shards: the second one reads from the members by itself.
+//! Arrays with redundancy whose clients come to two shards: the second one reads and writes the members by itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -93,5 +93,40 @@ fn write_and_read(number: u64, pair: &mut [Client], turns: &AtomicU64, is_over: 
             assert!(read == expected, "place {place} of pair {number}");
         }
         turns.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Clients on two shards write the same few stripes at once, of members that answer in the call; copies and parity agree.
+#[test]
+fn two_shards_write_the_same_stripes_and_members_agree() {
+    let stacks = [
+        "raid1(ram(8M), ram(8M))",
+        "raid10(ram(8M), ram(8M), ram(8M), chunk=16K)",
+        "raid5(ram(8M), ram(8M), ram(8M), chunk=16K)",
+        "raid6(ram(8M), ram(8M), ram(8M), ram(8M), chunk=16K)",
+    ];
+    for stack in stacks {
+        let scratch = Scratch::new();
+        let options = ["--name", "home", "--attach", "none", "--shards", "2"];
+        let volume = scratch.up(stack, &options);
+        assert_eq!(volume.status()["shards"], 2);
+        let mut clients: Vec<Client> = (0..4).map(|_| volume.client()).collect();
+        std::thread::scope(|scope| {
+            for (seed, client) in (1..).zip(&mut clients) {
+                scope.spawn(move || {
+                    let mut dice = Random::new(seed);
+                    for _ in 0..2000 {
+                        let (offset, len) =
+                            (dice.below(PIECES) * PIECE, PIECE * (1 + dice.below(2)));
+                        let data = pattern(dice.next() | 1, 0, len);
+                        client.write(offset, &data, false).expect("a write");
+                    }
+                });
+            }
+        });
+        let agreed = scratch.run(&["scrub", "home", "--wait"]).ok();
+        assert!(agreed.out.contains("agree"), "{stack}: {agreed}");
+        drop(clients);
+        volume.down();
     }
 }

@@ -6,8 +6,9 @@
 //!   requests  ──────────▶ Lane        may this be written now, begin, end, lock
 //! ```
 //!
-//! An array has one lane today. The fields are private: the conductor changes a lane only by [`Told`] and reads
-//! it only by the methods here, so that a lane can move to a shard of its own.
+//! An array has one lane. The fields are private: the conductor changes a lane only by [`Told`] and reads
+//! it only by the methods here. Other shards that write have [`Ranges`] of their own, and see the bits
+//! ([`super::shards`]).
 //!
 //! Invariant: a lane knows of the members only what it was told. It reads neither the roster, the publisher nor
 //! the agreement.

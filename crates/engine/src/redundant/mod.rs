@@ -39,7 +39,7 @@
 //! | `upkeep` | the array's own tasks: marking it clean, clearing bits |
 //! | `control`, `grow`, `bitmap`, `status` | orders of an operator; the array's status |
 //! | `ranges`, `found` | locks, findings of a scrub |
-//! | `shards/`, `shown` | reads on other shards: views of the members, and the devices that follow them; the home shard's part |
+//! | `shards/`, `shown` | the array on other shards: views of the members, reads, writes by leases; the home shard's part |
 //! | `balance`, `fan` | the choice of a copy to read; payloads of reads from several members |
 //!
 //! The order of durable steps is enforced by values: a write goes to members only under a [`write::Guard`], and
@@ -59,8 +59,8 @@
 //! * A member without which data would be unreadable is never taken out: its errors are errors of the request.
 //! * A request that its caller drops still completes ([`crate::background`]).
 //!
-//! Deliberately absent: writes on several shards. Such an array lives on one thread, so nothing here is locked; other
-//! shards only read from its members ([`shards`]).
+//! Such an array lives on one thread, so nothing here is locked. Other shards read and write healthy arrays by themselves
+//! ([`shards`]).
 //!
 //! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for the format of members.
 

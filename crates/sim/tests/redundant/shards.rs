@@ -5,9 +5,17 @@
 //!   home    write ── fails on member 0 ── view ─╮         ╭─▶ seen ── answered
 //!   other          read?          read?         ╰─▶ taken ╯    read: the write
 //! ```
+//!
+//! Two shards that write the same place: every order in which members store the writes that they were asked for.
+//!
+//! ```text
+//!   home    write 1 ──▶ member 0, member 1
+//!   other   write 2 ──▶ member 0, member 1        both store the same one last
+//! ```
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,11 +42,29 @@ enum Step {
     Read,
 }
 
-/// Memory of one value, which may refuse writes.
+/// Memory of one value, which may refuse writes, or store them later.
 #[derive(Clone, Default)]
 struct Disk {
     value: Rc<Cell<u8>>,
     is_broken: Rc<Cell<bool>>,
+    is_late: Rc<Cell<bool>>,
+    /// Writes that are not stored yet.
+    asked: Rc<RefCell<Vec<Asked>>>,
+}
+
+type Asked = (u8, Rc<Cell<bool>>);
+
+impl Disk {
+    /// Stores one of the writes that it was asked for: the first or the last one.
+    fn store(&self, is_first: bool) {
+        let mut asked = self.asked.borrow_mut();
+        let next =
+            if is_first { (!asked.is_empty()).then(|| asked.remove(0)) } else { asked.pop() };
+        if let Some((value, is_stored)) = next {
+            self.value.set(value);
+            is_stored.set(true);
+        }
+    }
 }
 
 impl Device for Disk {
@@ -49,6 +75,17 @@ impl Device for Disk {
     fn start(&self, mut io: Io) -> Pending {
         let result = match io.op {
             Op::Write if self.is_broken.get() => Err(Errno::IO),
+            Op::Write if self.is_late.get() => {
+                let is_stored = Rc::<Cell<bool>>::default();
+                self.asked.borrow_mut().push((io.payload.to_vec()[0], Rc::clone(&is_stored)));
+                let mut io = Some(io);
+                return Pending::task(poll_fn(move |_| match is_stored.get() {
+                    true => {
+                        Poll::Ready(io.take().expect("polled until it is ready").complete(Ok(())))
+                    }
+                    false => Poll::Pending,
+                }));
+            }
             Op::Write => {
                 self.value.set(io.payload.to_vec()[0]);
                 Ok(())
@@ -147,13 +184,17 @@ fn poll(pending: &mut Pending) -> Poll<braid_block::Completion> {
     Pin::new(pending).poll(&mut Context::from_waker(Waker::noop()))
 }
 
+fn write_of(pool: &Pool, value: u8) -> Io {
+    let mut buf = pool.get(512).unwrap();
+    buf.fill(value);
+    Io::write(0, buf, Flags::NONE)
+}
+
 /// Writes while member 0 fails, with `steps` in this order. Returns what is wrong.
 fn run(steps: &[Step]) -> Result<(), String> {
     let mut world = World::new();
     world.disks[0].is_broken.set(true);
-    let mut buf = world.pool.get(512).unwrap();
-    buf.fill(1);
-    let mut write = Dev::new(world.array.clone()).start(Io::write(0, buf, Flags::NONE));
+    let mut write = Dev::new(world.array.clone()).start(write_of(&world.pool, 1));
     let mut is_answered = false;
     let all = [Step::ViewArrives, Step::HomeHears].repeat(4);
     for step in steps.iter().chain(&all) {
@@ -200,4 +241,63 @@ fn without_the_wait_for_other_shards_a_read_misses_it() {
     let found = any_order(3);
     plant(None);
     assert!(found.expect_err("a fault").contains("after the answer"));
+}
+
+/// Both shards write the same block, the first of them `is_home_first`; members store what they were asked for in the order
+/// of `steps`: of which member, and the first or the last of what it has.
+fn write_twice(is_home_first: bool, steps: &[(usize, bool)]) -> Result<(), String> {
+    let world = World::new();
+    let home = Dev::new(world.array.clone());
+    // From the first write on the array is active, and the other shard may write.
+    let Poll::Ready(_) = poll(&mut home.start(write_of(&world.pool, 9))) else {
+        panic!("a write that waits")
+    };
+    world.disks.iter().for_each(|disk| disk.is_late.set(true));
+    let start = |is_home: bool| match is_home {
+        true => home.start(write_of(&world.pool, 1)),
+        false => world.branch.start(write_of(&world.pool, 2)),
+    };
+    let mut writes = [is_home_first, !is_home_first].map(|is_home| (start(is_home), false));
+    let mut poll_all = || {
+        for (write, is_over) in &mut writes {
+            *is_over = *is_over || poll(write).is_ready();
+        }
+        writes.iter().all(|(_, is_over)| *is_over)
+    };
+    for (member, is_first) in steps {
+        world.disks[*member].store(*is_first);
+        poll_all();
+    }
+    for _ in 0..4 {
+        world.disks.iter().for_each(|disk| disk.store(true));
+        poll_all();
+    }
+    let values = world.disks.each_ref().map(|disk| disk.value.get());
+    match (poll_all(), values) {
+        (true, [1, 1] | [2, 2]) => Ok(()),
+        found => Err(format!("home first: {is_home_first}, {steps:?}: {found:?}")),
+    }
+}
+
+/// Returns the first fault in all orders of four steps.
+fn write_twice_in_any_order() -> Result<(), String> {
+    const STEPS: [(usize, bool); 4] = [(0, true), (0, false), (1, true), (1, false)];
+    for number in 0..2 * 4usize.pow(4) {
+        let steps: Vec<_> = (0..4).map(|at| STEPS[number / 4usize.pow(at) % 4]).collect();
+        write_twice(number >= 4usize.pow(4), &steps)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn two_shards_that_write_a_block_do_so_one_after_the_other() {
+    write_twice_in_any_order().unwrap();
+}
+
+#[test]
+fn without_leases_members_store_different_writes_last() {
+    plant(Some(Canary::BlocksNotLeased));
+    let found = write_twice_in_any_order();
+    plant(None);
+    assert!(found.expect_err("a fault").contains("(true, ["));
 }
