@@ -3,7 +3,7 @@
 //! `cargo run --release -p braid-bench --bin shards`
 //!
 //! ```text
-//!   one    thread 1 ──▶ the array
+//!   one    thread 1 ──▶ the array, of which no other shard knows
 //!   two    thread 1 ──▶ the array          beside each other: the sum counts
 //!          thread 2 ──▶ a branch, by the array's view
 //! ```
@@ -122,7 +122,8 @@ fn measure(
     std::thread::scope(|scope| {
         let (layout, rams) = (layout, &rams);
         let other = scope.spawn(move || other_shard(layout, rams, &views, &seen, shared));
-        let measured = first_shard(&array, rounds, &sees, shared);
+        let alone = Redundant::new(setup(layout, rams)).map_err(Error::io("an array"));
+        let measured = alone.and_then(|alone| first_shard([alone, array], rounds, &sees, shared));
         other.join().expect("the other shard")?;
         measured
     })
@@ -146,7 +147,7 @@ enum Told {
 }
 
 fn first_shard(
-    array: &Redundant,
+    [alone, array]: [Redundant; 2],
     rounds: usize,
     other: &Receiver<Told>,
     shared: Shared<'_>,
@@ -156,14 +157,17 @@ fn first_shard(
         Ok(Told::Taken(branch, number)) => array.has_seen(branch, Some(number)),
         _ => return Err(failed()),
     }
-    let mut load = Load::new(Dev::new(array.clone()))?;
-    // From the first write on the array is active, and the other shard may write.
-    load.ask(Op::Write, 0)?;
+    let mut loads = [Load::new(Dev::new(alone))?, Load::new(Dev::new(array))?];
+    // From the first write on an array is active, and the other shard may write.
+    for load in &mut loads {
+        load.ask(Op::Write, 0)?;
+    }
+    let [one, two] = &mut loads;
     let mut rates = Rates { one: Vec::new(), two: Vec::new(), refused: 0.0 };
     for round in 0..rounds {
-        let alone = load.rate(shared.op, round as u64, shared.runtime);
+        let alone = one.rate(shared.op, round as u64, shared.runtime);
         shared.barrier.wait();
-        let beside = load.rate(shared.op, round as u64, shared.runtime);
+        let beside = two.rate(shared.op, round as u64, shared.runtime);
         let is_over = round + 1 == rounds || alone.is_err() || beside.is_err();
         shared.is_over.store(is_over, Ordering::SeqCst);
         shared.barrier.wait();
