@@ -287,6 +287,8 @@ fn limits_of(setup: &Setup) -> Limits {
         size: setup.layout.size(),
         optimal_io: if stripe == 0 { combined.optimal_io } else { stripe },
         read_only: setup.read_only,
+        // A write may wait for a pass, for bits, or for another write.
+        immediate: false,
         ..combined
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_block::{Errno, Io, Limits};
+use braid_block::{Errno, Io};
 
 use super::core::Core;
 use super::keeping::Inner;
@@ -25,7 +25,7 @@ impl Branch {
     /// No memory for writes into parity.
     pub fn new(setup: Setup, home: Box<dyn Home>) -> io::Result<Branch> {
         let has_parity = matches!(setup.layout, Layout::Parity(_));
-        let limits = Limits { immediate: false, ..limits_of(&setup) };
+        let limits = limits_of(&setup);
         // The serial numbers that the roster gave them.
         let devs = (1..).zip(setup.members).map(|(serial, member)| (serial, member.dev));
         Branch::of(limits, devs.collect(), home, has_parity)
