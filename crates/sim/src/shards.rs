@@ -19,9 +19,8 @@ use braid_engine::redundant::{Branch, Cause, Home, Redundant};
 use braid_engine::{Dev, Device, Extents, Pending, Signal};
 use braid_nbd::protocol::ReplyStyle;
 
-use crate::draw::probe;
 use crate::found::{Frame, build_branch, build_nested};
-use crate::scenario::{Act, Connection, End, Life, Probe, Request, What};
+use crate::scenario::{Act, Connection, End, Life, Probe, Request, Way, What};
 use crate::spec::Spec;
 use crate::{Handle, Rng};
 
@@ -79,7 +78,13 @@ fn keeps_a_write(rng: &mut Rng, disk: usize, life: &mut Life) -> u64 {
     let comes_ns = at_ns - 5_000_000 + rng.below(1_000_000);
     life.connections = vec![writer(rng, comes_ns)];
     life.end = End::Rest;
-    let late = |rng: &mut Rng| Probe { event: rng.within(60..=500), ..probe(rng) };
+    let late = |rng: &mut Rng| Probe {
+        event: rng.within(60..=500),
+        way: [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][rng.index(4)],
+        loses: rng.percent(30),
+        again: 0,
+        dice: rng.next_u64(),
+    };
     life.probes.extend((0..4).map(|_| late(rng)));
     at_ns
 }

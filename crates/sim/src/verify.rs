@@ -65,8 +65,9 @@ pub(crate) struct Process {
 
 impl Process {
     /// It is `array`'s.
-    pub(crate) fn of(&self, array: &Redundant) {
+    pub(crate) fn of(&self, array: &Redundant) -> &Process {
         self.array.get_or_init(|| array.clone());
+        self
     }
 
     /// It also has these other shards.

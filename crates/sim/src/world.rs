@@ -150,8 +150,7 @@ impl World<'_> {
         let opened = Opened::new(&handle, life.deadline_ns.map(Duration::from_nanos), &disks);
         let (array, dev, shards) =
             Shards::build(&assembled, &frame, life, &|disk| opened.dev(disk));
-        process.of(&array);
-        process.with(&shards);
+        process.of(&array).with(&shards);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),

@@ -281,11 +281,10 @@ fn run(
         alone: alone.clone(),
     };
     let branches = local.branches.clone();
-    let count = branches.len();
     branches.iter().for_each(|branch| handle.spawn(branch.run()));
     let _serving = Serving::begin(local, ended);
     if let Some(follow) = follow {
-        follow(&handle.remote(), count);
+        follow(&handle.remote(), branches.len());
     }
     let facts = Facts {
         remote: handle.remote(),

@@ -16,7 +16,6 @@ mod window;
 
 pub(in crate::redundant) use read::join_neighbours;
 pub(in crate::redundant) use store::each_place;
-use store::judge_writes;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +23,7 @@ use std::sync::Arc;
 
 use braid_array::geometry::Raid1;
 use braid_array::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Mirrored, Role};
-use braid_block::{Errno, Io, Op, Payload, Span};
+use braid_block::{Errno, Io, Payload, Span};
 
 use super::core::Core;
 use super::found::Found;
@@ -101,11 +100,7 @@ impl Keeping for Rc<Copies> {
         span: ArraySpan,
         failed: Vec<(Rc<Member>, Errno)>,
     ) -> Later<'a, Finished> {
-        let guard = inner.core.take_over(in_sync_bytes(span));
-        Box::pin(async move {
-            let result = judge_writes(&inner.core, Op::Write, in_sync_bytes(span), &failed);
-            guard.finish(false, result).await
-        })
+        Box::pin(self.judge_copies(&inner.core, in_sync_bytes(span), failed))
     }
 
     fn heal<'a>(

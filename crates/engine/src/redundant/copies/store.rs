@@ -171,6 +171,17 @@ impl Copies {
         (finished, io.payload)
     }
 
+    /// Ends a write of another shard to `span`, which `failed` on these members.
+    pub(super) async fn judge_copies(
+        &self,
+        core: &Rc<Core>,
+        span: SyncSpan,
+        failed: Vec<(Rc<Member>, Errno)>,
+    ) -> Finished {
+        let guard = core.take_over(span);
+        guard.finish(false, judge_writes(core, Op::Write, span, &failed)).await
+    }
+
     /// Starts one I/O for each stretch on each written member that `is_one` of them.
     fn start_copies(&self, core: &Core, io: &mut Io, is_one: &dyn Fn(&Member) -> bool) -> Started {
         let geometry = self.geometry.borrow();
@@ -245,7 +256,7 @@ async fn see_stored(
 }
 
 /// Takes out the members on which a write of `span` failed. Returns its result.
-pub(super) fn judge_writes(
+fn judge_writes(
     core: &Core,
     op: Op,
     span: SyncSpan,

@@ -235,8 +235,8 @@ impl Keeping for Rc<Parity> {
     ) -> Later<'a, Finished> {
         // Other shards write rows of one data column only.
         let rows = MemberSpan::new(self.geometry.locate(span.offset).offset, span.len);
-        let guard = inner.core.take_over(in_sync_bytes(rows));
         Box::pin(async move {
+            let guard = inner.core.take_over(in_sync_bytes(rows));
             let changed = self.judge_writes(inner, rows, Vec::new(), failed).await;
             guard.finish(false, changed.result).await
         })

@@ -101,13 +101,15 @@ impl Inner {
         let Some(permit) = self.permit(present, of_copies(addressed(io.span))) else {
             return Err(io);
         };
+        let Io { op, span, flags, .. } = io;
         let mut before = None;
         if present.is_immediate {
             match store_in_the_call(&**geometry, sources, io) {
                 Ok(completion) => return Ok(Pending::ready(completion)),
-                // It is repeated: the same bytes in the same places.
-                Err((pending, of)) => (io, before) = (of, Some(pending)),
+                Err(pending) => before = Some(pending),
             }
+            // It is repeated: the same bytes in the same places.
+            io = Io { op, span, flags, payload: Payload::None };
         }
         let (inner, geometry, sources) = (Rc::clone(self), Arc::clone(geometry), sources.clone());
         Ok(self.background.request(async move {
@@ -195,33 +197,32 @@ impl Inner {
     }
 }
 
-/// Stores on members that answer within the call. Returns the I/O of the member that did not, with the payload, and the
-/// request, if one of them did not.
+/// Stores on members that answer within the call. Returns the I/O of the member that did not, with the payload, if one of
+/// them did not.
 #[inline]
 fn store_in_the_call(
     geometry: &dyn Mirrored,
     sources: &Sources,
-    io: Io,
-) -> Result<Completion, (Pending, Io)> {
-    let Io { op, span, flags, mut payload } = io;
-    let request = |payload: Payload| Io { op, span, flags, payload };
+    mut io: Io,
+) -> Result<Completion, Pending> {
+    let Io { op, span, flags, .. } = io;
     for copy in 0..geometry.copies() {
         let locate = |offset| geometry.locate(offset, copy);
-        let Plan::Forward { role, offset } = plan_span_with(sources.len(), addressed(span), locate)
-        else {
-            let before = Pending::ready(request(payload).complete(Ok(())));
-            return Err((before, request(Payload::None)));
+        let plan = plan_span_with(sources.len(), addressed(span), locate);
+        let Plan::Forward { role, offset } = plan else {
+            return Err(Pending::ready(io.complete(Ok(()))));
         };
         let source = source_of(sources, role);
         let at = Span::new(source.on_device(offset), span.len);
-        let mut pending = source.dev.start(Io { op, span: at, flags, payload });
+        let mut pending = source.dev.start(Io { span: at, ..io });
         let Pending::Ready(completion @ Some(Completion { result: Ok(()), .. })) = &mut pending
         else {
-            return Err((pending, request(Payload::None)));
+            return Err(pending);
         };
-        payload = completion.take().map(|one| one.payload).unwrap_or_default();
+        let payload = completion.take().map(|one| one.payload).unwrap_or_default();
+        io = Io { op, span, flags, payload };
     }
-    Ok(request(payload).complete(Ok(())))
+    Ok(io.complete(Ok(())))
 }
 
 /// Returns the source of `role`; every role has one for a write that is inside.
