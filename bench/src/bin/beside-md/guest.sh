@@ -1,22 +1,27 @@
-# In the guest: raid5 of four RAM disks by the kernel's md, and by braid over NBD, written in turn.
+# In the guest: raid5 of four RAM disks by the kernel's md, and by braid over ublk; RAM disks of the kernel, and of braid
+# over ublk and over FUSE with a loop device.
 #
-#   $1 braid   $2 rounds   $3 seconds of each in a round   $4 MiB of each RAM disk
+#   $1 rounds   $2 seconds of each in a round   $3 MiB of each RAM disk   $KLAB_SHARE the programs
 #
 # Prints lines "@ SUBJECT REQUESTS_PER_SECOND" and, once, "@ ready".
 set -euo pipefail
-BRAID=$1 ROUNDS=$2 SECONDS_EACH=$3 MIB=$4
-LOG=${KLAB_SHARE:-/tmp}/beside-md.log
+export PATH=$KLAB_SHARE:$PATH HOME=/tmp BRAID_CONFIG_DIR=/tmp/braid/config BRAID_DEV_DIR=/tmp/braid/dev \
+    BRAID_RUN_DIR=/tmp/braid/run BRAID_STATE_DIR=/tmp/braid/state
+ROUNDS=$1 SECONDS_EACH=$2 MIB=$3
+LOG=$KLAB_SHARE/beside-md.log
 exec 2>"$LOG"
 set -x
 
-modprobe brd rd_nr=8 rd_size=$((MIB * 1024)) max_part=0
-modprobe nbd nbds_max=1 max_part=0
+modprobe brd rd_nr=9 rd_size=$((MIB * 1024)) max_part=0
+modprobe ublk_drv
+modprobe loop || true
+modprobe fuse || true
+mkdir -p /tmp/braid
 THEIRS=(/dev/ram{0,1,2,3})
 OURS=(/dev/ram{4,5,6,7})
 # Pages of RAM disks are there once they are written; zeroes have parity that fits.
-for disk in "${THEIRS[@]}" "${OURS[@]}"; do
-    dd if=/dev/zero of="$disk" bs=1M count="$MIB" oflag=direct status=none
-done
+fill() { dd if=/dev/zero of="$1" bs=1M count="$MIB" oflag=direct status=none || true; }
+for disk in "${THEIRS[@]}" "${OURS[@]}" /dev/ram8; do fill "$disk"; done
 create() { # DEVICE MEMBERS...
     mdadm --create "$1" --run --quiet --assume-clean --level=5 --raid-devices=4 --chunk=64 \
         --bitmap=none --consistency-policy=resync "${@:2}"
@@ -26,36 +31,45 @@ create /dev/md8 "${OURS[@]}"
 mdadm --stop --quiet /dev/md8
 create /dev/md9 "${THEIRS[@]}"
 
-SOCKET=/tmp/beside-md.sock
-"$BRAID" serve "md($(IFS=,; echo "${OURS[*]}"))" --nbd "unix:$SOCKET" >>"$LOG" 2>&1 &
-SERVER=$!
-for _ in $(seq 300); do
-    [ -S "$SOCKET" ] && break
-    kill -0 $SERVER
-    sleep 0.1
-done
-nbd-client -unix "$SOCKET" /dev/nbd0 -block-size 4096 >>"$LOG" 2>&1
+up() { # NAME STACK WAY
+    braid up "$2" --name "$1" --attach "$3" >>"$LOG" 2>&1
+    readlink -f "$BRAID_DEV_DIR/$1"
+}
+RAID5=$(up raid5 "md($(IFS=,; echo "${OURS[*]}"))" ublk)
+UBLK=$(up ublk "ram(${MIB}M)" ublk)
+FUSE=$(up fuse "ram(${MIB}M)" fuse)
+fill "$UBLK"
+fill "$FUSE"
 echo "@ ready"
 
-measure() { # NAME DEVICE ROUND
-    fio --name="$1" --filename="$2" --direct=1 --ioengine=libaio --rw=randwrite --bs=4k \
-        --iodepth=32 --norandommap=1 --randseed="$3" --gtod_reduce=1 --time_based=1 \
+# A kernel that runs as a process takes tens of microseconds to say what time it is, and some for each system call. So the
+# client reads the processor's counter, and submits and takes many requests at a time.
+measure() { # NAME DEVICE WAY ROUND
+    fio --name="$1" --filename="$2" --direct=1 --ioengine=io_uring --rw="$3" --bs=4k \
+        --iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_min=16 \
+        --iodepth_batch_complete_max=32 --clocksource=cpu \
+        --norandommap=1 --randseed="$4" --gtod_reduce=1 --time_based=1 \
         --runtime="$SECONDS_EACH" --ramp_time=1 --output-format=terse --terse-version=3 |
-        awk -F';' -v name="$1" 'NF > 49 { print "@", name, $49 }'
+        awk -F';' -v name="$1" -v field="$([ "$3" = randread ] && echo 8 || echo 49)" \
+            'NF > 49 { print "@", name, $field }'
+}
+all() { # ROUND, from stdin: NAME DEVICE WAY
+    while read -r name device way; do measure "$name" "$device" "$way" "$1"; done
 }
 for round in $(seq "$ROUNDS"); do
-    if [ $((round % 2)) = 1 ]; then
-        measure md /dev/md9 "$round"
-        measure braid /dev/nbd0 "$round"
-    else
-        measure braid /dev/nbd0 "$round"
-        measure md /dev/md9 "$round"
-    fi
+    subjects="md /dev/md9 randwrite
+raid5 $RAID5 randwrite
+brd-read /dev/ram8 randread
+ublk-read $UBLK randread
+fuse-read $FUSE randread
+brd-write /dev/ram8 randwrite
+ublk-write $UBLK randwrite
+fuse-write $FUSE randwrite"
+    if [ $((round % 2)) = 0 ]; then subjects=$(echo "$subjects" | tac); fi
+    echo "$subjects" | all "$round"
 done
 
-nbd-client -d /dev/nbd0 >>"$LOG" 2>&1
-kill -TERM $SERVER
-wait $SERVER || true
+for name in raid5 ublk fuse; do braid down "$name" >>"$LOG" 2>&1; done
 # What was written has parity that fits, says the kernel of both.
 mdadm --assemble --run --quiet /dev/md8 "${OURS[@]}"
 for array in md8 md9; do

@@ -1,20 +1,20 @@
-//! braid beside the kernel's md, in one guest: 4 KiB random writes to a raid5 of four RAM disks.
+//! braid's block devices beside those of the kernel, in one guest: 4 KiB at random, 32 at a time.
 //!
 //! `cargo run --release -p braid-bench --bin beside-md`
 //!
 //! ```text
-//!   guest   fio ─▶ /dev/md9 ─▶ md ─▶ 4 brd
-//!           fio ─▶ /dev/nbd0 ─▶ kernel ─▶ socket ─▶ braid serve ─▶ io_uring ─▶ 4 brd
+//!   guest   fio ─▶ /dev/md9 ─▶ md ─▶ 4 brd             fio ─▶ /dev/ram8
+//!           fio ─▶ ublk ─▶ braid ─▶ io_uring ─▶ 4 brd   fio ─▶ ublk ─▶ braid: RAM
+//!                                                       fio ─▶ loop ─▶ FUSE ─▶ braid: RAM
 //! ```
 //!
-//! Both have superblocks written by the kernel's mdadm, chunks of 64 KiB, no bitmap and no log. They take
-//! turns, and their order changes from round to round. At the end the kernel compares the data of both with
+//! Both arrays have superblocks written by the kernel's mdadm, chunks of 64 KiB, no bitmap and no log. All subjects take
+//! turns, and their order changes from round to round. At the end the kernel compares the data of both arrays with
 //! their parity.
 //!
-//! md runs in the kernel, in the context of the writing process, and its members are memory. So the measurement
-//! shows the cost of the way out of the kernel and back: several system calls and wake-ups for each request.
-//! The result is reported without a target. On emulated processors a system call costs ten times as much as
-//! elsewhere, and all other work is slower too, but not by the same factor.
+//! md and brd run in the kernel, in the context of the writing process. So the measurement shows the cost of the way out of
+//! the kernel and back. On emulated processors a system call costs ten times as much as elsewhere, and all other work is
+//! slower too, but not by the same factor.
 //!
 //! The guest is booted by `klab`, from `$KLAB` or `$PATH`; without it, or without a kernel that boots, the
 //! program says so and ends successfully.
@@ -23,19 +23,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use braid_bench::args::{Args, finish};
-use braid_bench::stats::{Estimate, median};
+use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, process};
 
 const USAGE: &str = "\
 beside-md [--rounds N] [--runtime SECONDS] [--size MIB] [--engine NAME] [--braid PATH]
   --rounds   rounds (4)
-  --runtime  whole seconds of each in a round (4)
-  --size     MiB of each of the eight RAM disks (48)
-  --engine   the kernel to boot (the first that boots of uml612, uml, qemu, qemu61)
+  --runtime  whole seconds of each in a round (3)
+  --size     MiB of each of the RAM disks (48)
+  --engine   the kernel to boot (the first that boots of uml612, qemu)
   --braid    the braid binary (the one beside this program)";
 
-const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
+const ENGINES: [&str; 2] = ["uml612", "qemu"];
+
+/// Rows: the name, the subject, its peer, the target.
+const ROWS: [(&str, &str, &str, Target); 5] = [
+    ("raid5 of 4 brd, write: ublk / md", "raid5", "md", Target::AtLeast(1.2)),
+    ("RAM, read: ublk / brd", "ublk-read", "brd-read", Target::AtLeast(0.85)),
+    ("RAM, write: ublk / brd", "ublk-write", "brd-write", Target::AtLeast(0.85)),
+    ("RAM, read: ublk / FUSE and loop", "ublk-read", "fuse-read", Target::AtLeast(1.3)),
+    ("RAM, write: ublk / FUSE and loop", "ublk-write", "fuse-write", Target::AtLeast(1.3)),
+];
 const SCRIPT: &str = include_str!("guest.sh");
 /// The time in which a guest must boot and make its arrays, in seconds: emulated processors are slow, and the
 /// limit ends guests that hang.
@@ -49,7 +58,7 @@ fn run() -> Result<()> {
     let known = ["--rounds", "--runtime", "--size", "--engine", "--braid"];
     let args = Args::from_command_line(&known, USAGE)?;
     let rounds = args.value("--rounds", 4u64)?.max(1);
-    let runtime = args.value("--runtime", 4u64)?.max(1);
+    let runtime = args.value("--runtime", 3u64)?.max(1);
     let size = args.value("--size", 48u64)?.max(16);
     let braid = args.braid()?;
     let Some(klab) = klab() else {
@@ -71,11 +80,11 @@ fn run() -> Result<()> {
     std::fs::copy(volume, copied).map_err(Error::io("a copy of braid-volume for the guest"))?;
     let script = share.path().join("guest.sh");
     std::fs::write(&script, SCRIPT).map_err(Error::io("a script for the guest"))?;
-    let limit = BOOT + rounds * 2 * (runtime + 8);
+    let limit = BOOT + rounds * 8 * (runtime + 8);
     let mut command = klab_run(&klab, engine, limit);
-    command.arg("--mem").arg(format!("{}M", 8 * size + 768)).arg("--share").arg(share.path());
+    command.arg("--mem").arg(format!("{}M", 12 * size + 1024)).arg("--share").arg(share.path());
     command.args(["--root", "/", "--script"]).arg(script).arg("--");
-    command.args(["./braid", &rounds.to_string(), &runtime.to_string(), &size.to_string()]);
+    command.args([&rounds.to_string(), &runtime.to_string(), &size.to_string()]);
     let output = process::run(&mut command).map_err(|error| {
         let log = std::fs::read_to_string(share.path().join("beside-md.log")).unwrap_or_default();
         let from = log.lines().count().saturating_sub(25);
@@ -113,20 +122,27 @@ fn print(output: &str, engine: &str, kernel: &str) -> Result<()> {
         let values = lines.filter_map(|line| line.strip_prefix(subject)?.strip_prefix(' '));
         values.filter_map(|value| value.trim().parse().ok()).collect()
     };
-    let (ours, theirs) = (of("braid"), of("md"));
-    if ours.is_empty() || ours.len() != theirs.len() {
-        return Err(Error::Unexpected(format!("the guest did not measure both:\n{output}")));
-    }
     if of("mismatches") != [0.0, 0.0] {
         return Err(Error::Unexpected(format!("parity does not fit the data:\n{output}")));
     }
-    let mut table = Table::new(["raid5 of 4 brd", "braid, 1/s", "md, 1/s", "ratio [95 %]"]);
-    table.row([
-        "4 KiB random write, depth 32".to_owned(),
-        format!("{:.0}", median(&mut ours.clone())),
-        format!("{:.0}", median(&mut theirs.clone())),
-        format!("{:.3}", Estimate::of_ratio(&ours, &theirs)),
-    ]);
-    println!("braid over NBD beside md in Linux {kernel} ({engine})\n\n{table}");
+    let mut table =
+        Table::new(["4 KiB, depth 32", "braid, 1/s", "peer, 1/s", "ratio [95 %]", "target", ""]);
+    for (name, subject, peer, target) in ROWS {
+        let (ours, theirs) = (of(subject), of(peer));
+        if ours.is_empty() || ours.len() != theirs.len() {
+            let what = format!("the guest did not measure both {subject} and {peer}:\n{output}");
+            return Err(Error::Unexpected(what));
+        }
+        let ratio = Estimate::of_ratio(&ours, &theirs);
+        table.row([
+            name.to_owned(),
+            format!("{:.0}", median(&mut ours.clone())),
+            format!("{:.0}", median(&mut theirs.clone())),
+            ratio.to_string(),
+            target.to_string(),
+            target.verdict(ratio),
+        ]);
+    }
+    println!("Linux {kernel} ({engine})\n\n{table}");
     Ok(())
 }

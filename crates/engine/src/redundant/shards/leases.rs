@@ -101,10 +101,10 @@ impl Leases {
         if Canary::BranchesNotAwaited.is_planted() {
             return true;
         }
-        let nobody = || self.inside.iter().all(|one| one.0.load(SeqCst) == 0);
-        nobody() || {
+        let are_left = || self.inside.iter().all(|one| one.0.load(SeqCst) == 0);
+        are_left() || {
             self.awaited.store(true, SeqCst);
-            nobody()
+            are_left()
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
     fn a_branch_enters_by_the_view_that_may_write_and_is_awaited() {
         let leases = Leases::new();
         assert!(!leases.enter(ONE, 3), "closed");
-        assert!(!leases.leave(ONE), "nobody waits");
+        assert!(!leases.leave(ONE), "home does not wait");
         leases.open_for(3);
         assert!(leases.enter(ONE, 3) && !leases.enter(OTHER, 2), "an older view");
         leases.open_for(0);
