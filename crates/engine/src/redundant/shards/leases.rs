@@ -68,7 +68,8 @@ impl Tenant {
 #[repr(align(64))]
 struct Inside(AtomicU32);
 
-/// The leases of an array.
+/// The leases of an array. They are on cache lines of their own: each write of each shard reads them.
+#[repr(align(128))]
 pub(in crate::redundant) struct Leases {
     /// The number of the view by which branches may write; 0 if none may.
     open_for: AtomicU64,

@@ -26,7 +26,7 @@ use braid_array::{Mirrored, Plan, Role};
 use braid_block::{Completion, Errno, Io, Payload, Span};
 
 use super::branch::{Inner, Present, Source, Sources};
-use super::{Cause, Leases, Tenant};
+use super::{Cause, Tenant};
 use crate::device::addressed;
 use crate::redundant::copies::{each_place, in_sync_bytes as of_copies};
 use crate::redundant::layout::{Layout, SyncSpan};
@@ -40,7 +40,6 @@ const MOST: u64 = 64 << 10;
 /// A write that is inside. It leaves when this is dropped.
 struct Permit {
     inner: Rc<Inner>,
-    leases: Arc<Leases>,
     tenant: Tenant,
     entered: Option<Entered>,
 }
@@ -48,7 +47,8 @@ struct Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.entered.take();
-        if self.leases.leave(self.tenant) {
+        // No count of references to the leases is changed for a write: all shards would write it.
+        if self.inner.ranges.leases().is_some_and(|leases| leases.leave(self.tenant)) {
             self.inner.home.left();
         }
     }
@@ -77,8 +77,7 @@ impl Inner {
             return None;
         }
         let may_enter = writes.leases.enter(tenant, present.number);
-        let (inner, leases) = (Rc::clone(self), Arc::clone(&writes.leases));
-        let mut permit = Permit { inner, leases, tenant, entered: None };
+        let mut permit = Permit { inner: Rc::clone(self), tenant, entered: None };
         if !may_enter {
             return None;
         }
