@@ -226,6 +226,8 @@ impl Core {
     pub(super) fn forget_bitmap(&self, published: Published) {
         published.check(self.id, self.publisher.bitmap_named());
         self.lane.tell(Told::Bitmap(None));
+        // Other shards are told that there are no bits, and may write again.
+        self.reopen();
     }
 
     /// Stores a new bitmap at `place` of the members, then superblocks that name it. No write is in flight.

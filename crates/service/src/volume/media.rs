@@ -177,8 +177,8 @@ impl Media {
         self.has_arrays() || self.needs_one_shard()
     }
 
-    /// Returns true if the stack has arrays that survive losses. They live on the first shard; other shards read from
-    /// their members.
+    /// Returns true if the stack has arrays that survive losses. They live on the first shard; other shards serve
+    /// their members by themselves while they are whole.
     pub(super) fn has_arrays(&self) -> bool {
         self.has(&|part| match part {
             Part::Md(array) => array.level.is_redundant(),

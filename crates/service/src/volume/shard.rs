@@ -64,7 +64,7 @@ pub(super) struct Local {
     pub arrays: Vec<Rc<Array>>,
     /// Arrays that live on the first shard, if this is another one.
     pub(super) branches: Vec<Branch>,
-    /// The other shards, if they read from the members of this one's arrays.
+    /// The other shards, if they serve the members of this one's arrays.
     pub(super) others: RefCell<Vec<Remote>>,
     /// Caches, those below others first.
     pub caches: Rc<RefCell<Vec<AtCache>>>,

@@ -53,8 +53,9 @@ pub(super) struct Present {
     /// This shard, if it may write.
     pub(super) tenant: Option<Tenant>,
     /// By role; none while all reads go home.
-    pub(super) sources: Option<Sources>,
-    /// True if every role has a source that answers within the call.
+    pub(super) sources: Option<Rc<Sources>>,
+    /// True if every role has a source; and if each of them answers within the call.
+    pub(super) is_whole: bool,
     pub(super) is_immediate: bool,
 }
 
@@ -182,11 +183,17 @@ impl Inner {
         };
         let seats = present.content.as_ref().and_then(|content| content.seats.as_ref());
         present.sources =
-            seats.map(|seats| seats.values().map(|seat| seat.and_then(source)).collect());
-        let answers_at_once = |one: &Rc<Source>| one.dev.limits().immediate;
-        present.is_immediate = present.sources.as_ref().is_some_and(|all| {
-            all.values().all(|source| source.as_ref().is_some_and(answers_at_once))
-        });
+            seats.map(|seats| Rc::new(seats.values().map(|seat| seat.and_then(source)).collect()));
+        // Not asked for each write: its cost does not depend on the number of members.
+        let have_all = |is_one: &dyn Fn(&Rc<Source>) -> bool| {
+            present
+                .sources
+                .as_ref()
+                .is_some_and(|all| all.values().all(|source| source.as_ref().is_some_and(is_one)))
+        };
+        let (is_whole, is_immediate) =
+            (have_all(&|_| true), have_all(&|one| one.dev.limits().immediate));
+        (present.is_whole, present.is_immediate) = (is_whole, is_immediate);
     }
 
     /// Returns true if the member with this serial number is not removed.

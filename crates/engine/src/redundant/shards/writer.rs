@@ -73,7 +73,7 @@ impl Inner {
         let writes = present.content.as_ref()?.writes.as_ref()?;
         let tenant = present.tenant?;
         // A device could not be opened here.
-        if !present.sources.as_ref()?.values().all(Option::is_some) {
+        if !present.is_whole {
             return None;
         }
         let may_enter = writes.leases.enter(tenant, present.number);
@@ -110,7 +110,8 @@ impl Inner {
             // It is repeated: the same bytes in the same places.
             io = Io { op, span, flags, payload: Payload::None };
         }
-        let (inner, geometry, sources) = (Rc::clone(self), Arc::clone(geometry), sources.clone());
+        let (inner, geometry, sources) =
+            (Rc::clone(self), Arc::clone(geometry), Rc::clone(sources));
         Ok(self.background.request(async move {
             if let Some(before) = before {
                 io.payload = before.await.payload;
