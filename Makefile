@@ -192,6 +192,7 @@ bench:
 	target/release/vhost
 	target/release/fair
 	target/release/cache
+	@command -v rublk >/dev/null || $(CARGO) install --locked rublk --version 0.2.15
 	target/release/beside-md
 	target/release/laboratory
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0

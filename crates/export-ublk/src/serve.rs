@@ -4,7 +4,8 @@
 //!            fetch, then commit-and-fetch                 dev.start
 //!   driver ───────────────────────────────▶ slot ──────────────────────▶ volume
 //!     ▲  └── data of a write: take_data ──▶  │ ◀──────────────────────────┘
-//!     └───── data of a read: give_data ◀─────┘      a slot is a task: one for each tag
+//!     └──── data of a read, with the commit: ─┘      a slot is a task: one for each tag
+//!           give_data
 //! ```
 //!
 //! All operations are on the shard's ring: those that become ready in one turn are handed over by one system call.
@@ -19,7 +20,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_block::{Errno, Payload};
+use braid_block::{Completion, Errno, Payload};
 use braid_engine::{Dev, Offered, WritePermit};
 use braid_mem::Pool;
 use braid_status::ExportCounts;
@@ -96,22 +97,24 @@ struct Server<E> {
 impl<E> Server<E> {
     async fn run_slot(&self, tag: u16) {
         let mut seen = Seen { changes: self.offered.changes(), dev: self.offered.dev() };
-        let (mut command, mut result) = (FETCH, 0);
+        let mut answer = self.queue.command(FETCH, tag, 0).await;
         // The driver answers with an error when it ends the queue.
-        while self.queue.command(command, tag, result).await == 0 {
-            result = match self.answer(tag, &mut seen).await {
-                Ok(len) => i32::try_from(len).expect("a request has at most 2 GiB"),
+        while answer == 0 {
+            answer = match self.carry_out(tag, &mut seen).await {
+                Ok(answer) => answer,
                 Err(errno) => {
                     self.counters.add(&mut ExportCounts { errors: 1, ..ExportCounts::default() });
-                    -errno.raw()
+                    self.queue.command(COMMIT_AND_FETCH, tag, -errno.raw()).await
                 }
             };
-            command = COMMIT_AND_FETCH;
         }
     }
 
-    /// Carries out the request of `tag`, and returns its bytes of data.
-    async fn answer(&self, tag: u16, seen: &mut Seen) -> Result<usize, Errno> {
+    /// Carries out and commits the request of `tag`. Returns the driver's answer, which comes with the next request.
+    ///
+    /// # Errors
+    /// The failure of the request, which is not committed.
+    async fn carry_out(&self, tag: u16, seen: &mut Seen) -> Result<i32, Errno> {
         let raw = RawRequest::parse(&self.queue.descriptor(tag));
         let data = raw.data()?;
         let payload = match data {
@@ -130,14 +133,16 @@ impl<E> Server<E> {
         let is_modifying = io.op.is_modifying();
         let pending = seen.dev.start(io);
         let permit: Option<WritePermit> = is_modifying.then(|| self.offered.permit());
-        let done = pending.await;
+        let Completion { result, payload } = pending.await;
         drop(permit);
-        done.result?;
-        match data {
-            Data::None => Ok(0),
-            Data::Taken(len) => Ok(len),
-            Data::Given(len) => self.queue.give_data(tag, done.payload).await.result.map(|()| len),
-        }
+        result?;
+        let len = match data {
+            Data::Given(_) => return self.queue.give_data(COMMIT_AND_FETCH, tag, payload).await,
+            Data::Taken(len) => i32::try_from(len).expect("a request has at most 1 MiB"),
+            Data::None => 0,
+        };
+        drop(payload);
+        Ok(self.queue.command(COMMIT_AND_FETCH, tag, len).await)
     }
 
     /// Takes memory for the data of a request, and leaves some: a device that needs memory for the requests that

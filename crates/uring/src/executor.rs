@@ -18,7 +18,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use async_task::Runnable;
-use braid_engine::CompletionSource;
+use braid_engine::{CompletionSource, Pending, Ticket};
 
 use crate::eventfd;
 use crate::operation::Operation;
@@ -195,15 +195,17 @@ impl Executor {
             inner.timers.fire(now);
             limit = Some(deadline.saturating_duration_since(now));
         }
+        inner.time.pass();
         inner.inbox.waiting.store(true, Ordering::SeqCst);
         let busy = READY.with_borrow(|ready| !ready.is_empty()) || !inner.inbox.is_empty();
         let wait = if busy { None } else { Some(limit) };
         let turned = match &inner.driver {
-            Driver::Ring(ring) => ring.turn(&inner.table, wait, &|id| inner.submit(id)),
+            Driver::Ring(ring) => {
+                ring.turn(&inner.table, wait, &inner.time, &|id| inner.submit(id))
+            }
             Driver::Threads(threads) => threads.turn(&inner.table, wait),
         };
         inner.inbox.waiting.store(false, Ordering::SeqCst);
-        inner.time.pass();
         if let Err(error) = turned {
             panic!("the driver failed: {error}");
         }
@@ -247,7 +249,7 @@ impl Drop for Executor {
             let turned = match &inner.driver {
                 Driver::Ring(ring) => {
                     ring.cancel_all();
-                    ring.turn(&inner.table, limit, &|id| inner.submit(id))
+                    ring.turn(&inner.table, limit, &inner.time, &|id| inner.submit(id))
                 }
                 Driver::Threads(threads) => {
                     threads.cancel_all(&inner.table);
@@ -351,6 +353,22 @@ impl Handle {
         Submitted { table: Rc::clone(&self.inner.table), id: Some(id) }
     }
 
+    /// Submits `first`, and `then` for when all of it is done: else the result of `then` is `ECANCELED`. Without io_uring
+    /// it is that at once.
+    pub(crate) fn submit_linked(&self, first: Operation, then: Operation) -> (Pending, Submitted) {
+        let table = &self.inner.table;
+        let (first, then) = (table.insert(first), table.insert(then));
+        match &self.inner.driver {
+            Driver::Ring(ring) => ring.submit_linked(table, first, then),
+            Driver::Threads(_) => {
+                self.inner.submit(first);
+                self.inner.complete(then, -libc::ECANCELED);
+            }
+        }
+        let first = Pending::Ticket(Ticket::new(self.completion_source(), first));
+        (first, Submitted { table: Rc::clone(table), id: Some(then) })
+    }
+
     pub(crate) fn submit_blocking(&self, job: Job) -> Submitted {
         let id = self.inner.table.insert(Operation::Blocking);
         self.inner.with_pool(|pool| pool.run(id, None, job));
@@ -370,7 +388,9 @@ impl Inner {
         self.table.reserve(UNDER_WAY);
         READY.with_borrow_mut(|ready| ready.reserve(UNDER_WAY));
         match &self.driver {
-            Driver::Ring(ring) => ring.reserve(&self.table, UNDER_WAY, &|id| self.submit(id)),
+            Driver::Ring(ring) => {
+                ring.reserve(&self.table, UNDER_WAY, &self.time, &|id| self.submit(id))
+            }
             Driver::Threads(_) => Ok(()),
         }
     }

@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use io_uring::squeue::{Entry, Entry128};
+use io_uring::squeue::{Entry, Entry128, Flags};
 use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode};
 use slab::Slab;
@@ -27,6 +27,7 @@ use crate::eventfd;
 use crate::operation::{Operation, Rest, raw};
 use crate::short_poll::{ShortPoll, WINDOW};
 use crate::table::{After, Table};
+use crate::turn::TimeOfTurn;
 
 /// The threads for waits of operations that io_uring carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -134,11 +135,22 @@ impl Ring {
         self.push(&entry);
     }
 
+    /// Submits `first`, and `then` for when all of it is done: else the result of `then` is `ECANCELED`.
+    pub(crate) fn submit_linked(&self, table: &Table, first: u32, then: u32) {
+        let nowait = self.workers == Workers::Own;
+        let entry = |id| -> Entry {
+            table.with(id, |operation| entry_of(operation, nowait)).user_data(u64::from(id))
+        };
+        let linked = entry(first).flags(Flags::IO_LINK);
+        self.push_wide(&[linked.into(), entry(then).into()]);
+    }
+
     /// Has the kernel make `count` descriptions of requests, which it keeps for later ones.
     pub(crate) fn reserve(
         &self,
         table: &Table,
         count: usize,
+        time: &TimeOfTurn,
         resubmit: &dyn Fn(u32),
     ) -> io::Result<()> {
         let silent = eventfd::new()?;
@@ -146,10 +158,10 @@ impl Ring {
         // All are under way at once, or the first would be used again for the next.
         (0..count).for_each(|_| self.push(&wait.clone().user_data(RESERVE)));
         self.reserving.set(count);
-        self.turn(table, None, resubmit)?;
+        self.turn(table, None, time, resubmit)?;
         eventfd::ring(&silent);
         while self.reserving.get() > 0 {
-            self.turn(table, Some(None), resubmit)?;
+            self.turn(table, Some(None), time, resubmit)?;
         }
         Ok(())
     }
@@ -160,6 +172,7 @@ impl Ring {
         &self,
         table: &Table,
         wait: Option<Option<Duration>>,
+        time: &TimeOfTurn,
         resubmit: &dyn Fn(u32),
     ) -> io::Result<()> {
         if !self.armed.replace(true) {
@@ -167,7 +180,7 @@ impl Ring {
             self.push(&opcode::PollAdd::new(fd, libc::POLLIN as u32).build().user_data(INBOX));
         }
         match wait {
-            Some(limit) => self.wait(limit)?,
+            Some(limit) => self.wait(limit, time)?,
             None => self.poll_events()?,
         }
         self.reap(table, resubmit);
@@ -175,10 +188,15 @@ impl Ring {
     }
 
     /// Hands submissions over and waits for a result, for `limit` at most.
-    fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        let begin = Instant::now();
+    ///
+    /// The clock is not read while results come together: where that is a system call, it takes longer than a request.
+    fn wait(&self, limit: Option<Duration>, time: &TimeOfTurn) -> io::Result<()> {
         let window = limit.map_or(WINDOW, |limit| limit.min(WINDOW));
-        let is_found = self.short_poll.is_worth() && self.poll_until(begin + window)?;
+        let begin = self.short_poll.is_timed().then(|| time.read());
+        let is_found = match begin {
+            Some(begin) if self.short_poll.is_worth() => self.poll_until(begin + window, time)?,
+            _ => false,
+        };
         let mut ring = self.ring.borrow_mut();
         if !is_found {
             passing(match limit {
@@ -190,19 +208,21 @@ impl Ring {
                 None => ring.submitter().submit_and_wait(1),
             })?;
         }
-        self.short_poll.ended(begin.elapsed(), ring.completion().len());
+        // This is the time of the turn that begins, too.
+        let after = begin.map(|begin| time.read().saturating_duration_since(begin));
+        self.short_poll.ended(after, ring.completion().len());
         Ok(())
     }
 
     /// Asks for results until there are some; false if there is none by `end`.
-    fn poll_until(&self, end: Instant) -> io::Result<bool> {
+    fn poll_until(&self, end: Instant, time: &TimeOfTurn) -> io::Result<bool> {
         loop {
             self.poll_events()?;
             if !self.ring.borrow_mut().completion().is_empty() {
                 self.short_poll.hit();
                 return Ok(true);
             }
-            if Instant::now() >= end {
+            if time.read() >= end {
                 self.short_poll.missed();
                 return Ok(false);
             }
@@ -284,7 +304,7 @@ impl Ring {
         let queue = Rc::clone(&self.queues.borrow()[key]);
         queue.goes(entry);
         let user_data = QUEUE | (key as u64) << QUEUE_SHIFT | u64::from(entry);
-        self.push_wide(&command.clone().user_data(user_data));
+        self.push_wide(&[command.clone().user_data(user_data)]);
     }
 
     fn take_command(&self, user_data: u64, result: i32) {
@@ -298,15 +318,16 @@ impl Ring {
     }
 
     fn push(&self, entry: &Entry) {
-        self.push_wide(&Entry128::from(entry.clone()));
+        self.push_wide(&[entry.clone().into()]);
     }
 
-    fn push_wide(&self, entry: &Entry128) {
+    /// Queues `entries`, all of which go to the kernel by one call: what is linked must.
+    fn push_wide(&self, entries: &[Entry128]) {
         let mut ring = self.ring.borrow_mut();
         loop {
-            // SAFETY: what the entry points at is owned by the operation table (or by the ring
+            // SAFETY: what the entries point at is owned by the operation table (or by the ring
             // itself, for the inbox) until the kernel's result came in.
-            if unsafe { ring.submission().push(entry) }.is_ok() {
+            if unsafe { ring.submission().push_multiple(entries) }.is_ok() {
                 return;
             }
             // The queue is full: hand it over without waiting. A passing failure (EBUSY, EINTR)

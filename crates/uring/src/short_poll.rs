@@ -27,6 +27,8 @@ const MOST_SKIPPED: u32 = 4096;
 /// The waits so far, as far as they matter for the next.
 #[derive(Default)]
 pub(crate) struct ShortPoll {
+    had_few: Cell<bool>,
+    /// The last wait was short, and brought few results.
     is_short: Cell<bool>,
     /// Waits to come that are not polled.
     skip: Cell<u32>,
@@ -62,9 +64,16 @@ impl ShortPoll {
         self.skip.set(self.skip.get().max(LEAST_SKIPPED));
     }
 
-    /// Takes note of a whole wait and its results.
-    pub(crate) fn ended(&self, after: Duration, results: usize) {
-        self.is_short.set(after <= SHORT && (1..=FEW).contains(&results));
+    /// Returns true if the wait that begins now is to be timed: the last one brought few results.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.had_few.get()
+    }
+
+    /// Takes note of a whole wait, `after` such a time if it was timed, and of its results.
+    pub(crate) fn ended(&self, after: Option<Duration>, results: usize) {
+        let has_few = (1..=FEW).contains(&results);
+        self.had_few.set(has_few);
+        self.is_short.set(has_few && after.is_some_and(|after| after <= SHORT));
     }
 }
 
@@ -85,15 +94,25 @@ mod tests {
             (SOON, 0, false),
             (SHORT + WINDOW, 1, false),
         ] {
-            poll.ended(after, results);
+            poll.ended(Some(after), results);
             assert_eq!(poll.is_worth(), is_worth, "{after:?}, {results}");
+        }
+    }
+
+    #[test]
+    fn waits_are_timed_after_few_results() {
+        let poll = ShortPoll::default();
+        for (results, is_timed) in [(0, false), (1, true), (FEW, true), (FEW + 1, false)] {
+            poll.ended(None, results);
+            assert_eq!(poll.is_timed(), is_timed, "{results}");
+            assert!(!poll.is_worth(), "a wait of unknown length");
         }
     }
 
     #[test]
     fn a_sender_that_does_not_wait_is_slept_for() {
         let poll = ShortPoll::default();
-        poll.ended(SOON, 1);
+        poll.ended(Some(SOON), 1);
         poll.prefer_sleep();
         assert_eq!((0..).find(|_| poll.is_worth()), Some(LEAST_SKIPPED));
     }
@@ -101,7 +120,7 @@ mod tests {
     #[test]
     fn polls_without_results_become_rare_and_one_with_results_makes_them_usual_again() {
         let poll = ShortPoll::default();
-        poll.ended(SOON, 1);
+        poll.ended(Some(SOON), 1);
         let waits_until_next = || (0..).find(|_| poll.is_worth()).expect("one comes");
         assert_eq!(waits_until_next(), 0);
         let mut expected = LEAST_SKIPPED;

@@ -22,14 +22,14 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::time::Duration;
 
-use braid_block::{Completion, Payload};
+use braid_block::{Completion, Errno, Payload};
 use io_uring::squeue::Entry128;
 use io_uring::types::{Fd as RingFd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
 use crate::executor::Handle;
 use crate::fd::Fd;
-use crate::operation::Operation;
+use crate::operation::{Operation, Transfer};
 
 /// Path of the device that takes control commands.
 pub const CONTROL: &str = "/dev/ublk-control";
@@ -42,6 +42,8 @@ const MOST_DEPTH: usize = 4096;
 const DATA: u64 = 0x8000_0000;
 const TAG_SHIFT: u32 = 25;
 const QUEUE_SHIFT: u32 = 41;
+/// The result of a command that io_uring did not give to the driver, since what it was linked to came to less.
+const NOT_BEGUN: i32 = -libc::ECANCELED;
 /// `queue_id` of a command that concerns no queue.
 const NO_QUEUE: u16 = u16::MAX;
 
@@ -162,12 +164,16 @@ impl Queue {
     /// Gives `command` for `tag`, with the `result` of the request that the tag had. Returns the driver's answer: 0
     /// for a new request, or a negative error number.
     pub async fn command(&self, command: u32, tag: u16, result: i32) -> i32 {
+        self.handle.submit(self.operation(command, tag, result)).await.0
+    }
+
+    fn operation(&self, command: u32, tag: u16, result: i32) -> Operation {
         let mut data = [0; 16];
         data[0..2].copy_from_slice(&self.number.to_ne_bytes());
         data[2..4].copy_from_slice(&tag.to_ne_bytes());
         data[4..8].copy_from_slice(&result.to_ne_bytes());
         // The address in the other 8 bytes is 0, as `UBLK_F_USER_COPY` demands.
-        self.handle.submit(Operation::Command { fd: self.fd.clone(), command, data }).await.0
+        Operation::Command { fd: self.fd.clone(), command, data }
     }
 
     /// Returns the descriptor of the request that `tag` has.
@@ -192,9 +198,25 @@ impl Queue {
         self.handle.read_at(&self.fd, self.place(tag), payload).await
     }
 
-    /// Copies `payload` to the pages of the read that `tag` has.
-    pub async fn give_data(&self, tag: u16, payload: Payload) -> Completion {
-        self.handle.write_at(&self.fd, self.place(tag), payload, false).await
+    /// Copies `payload` to the pages of the read that `tag` has, and gives `command` with its length as result, as
+    /// [`Queue::command`] does. Both go to the driver together. `payload` is given back before the answer is awaited.
+    ///
+    /// # Errors
+    /// The error of the copy: the command was not given.
+    ///
+    /// # Panics
+    /// If `payload` has 2 GiB or more.
+    pub async fn give_data(&self, command: u32, tag: u16, payload: Payload) -> Result<i32, Errno> {
+        let len = i32::try_from(payload.len()).expect("less than 2 GiB");
+        let copy = Transfer::new(self.fd.clone(), true, false, self.place(tag), payload);
+        let then = self.operation(command, tag, len);
+        let (copied, answered) = self.handle.submit_linked(Operation::Transfer(copy), then);
+        copied.await.result?;
+        match answered.await.0 {
+            // The copy took more than one step.
+            NOT_BEGUN => Ok(self.command(command, tag, len).await),
+            answer => Ok(answer),
+        }
     }
 
     /// Offset of a tag's data in the character device.
@@ -217,7 +239,39 @@ impl Drop for Queue {
 
 #[cfg(test)]
 mod tests {
+    use braid_mem::Pool;
+
     use super::*;
+    use crate::executor::{Config, Executor, Mode};
+
+    fn open_to_write(path: &str) -> Fd {
+        Fd::new(OpenOptions::new().write(true).open(path).expect("it is there").into())
+    }
+
+    /// `/dev/null` takes every command.
+    #[test]
+    fn a_command_is_given_after_a_whole_copy_and_after_no_other() {
+        let Ok(executor) = Executor::new(Config { mode: Mode::Uring, ..Config::default() }) else {
+            println!("skipped: no io_uring");
+            return;
+        };
+        let handle = executor.handle();
+        executor.block_on(async move {
+            let pool = Pool::new(1 << 20).expect("memory");
+            for (path, copied, answered) in [
+                ("/dev/null", Ok(()), 0),
+                ("/dev/full", Err(Errno::NOSPC), NOT_BEGUN),
+                ("/dev/null", Ok(()), 0),
+            ] {
+                let payload = pool.get(4096).expect("memory").into();
+                let copy = Transfer::new(open_to_write(path), true, false, 0, payload);
+                let fd = open_to_write("/dev/null");
+                let then = Operation::Command { fd, command: 0, data: [0; 16] };
+                let (copy, command) = handle.submit_linked(Operation::Transfer(copy), then);
+                assert_eq!((copy.await.result, command.await.0), (copied, answered), "{path}");
+            }
+        });
+    }
 
     #[test]
     fn tags_of_all_queues_have_places_of_their_own() {

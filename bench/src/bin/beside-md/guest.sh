@@ -1,9 +1,10 @@
 # In the guest: raid5 of four RAM disks by the kernel's md, and by braid over ublk; RAM disks of the kernel, and of braid
-# over ublk and over FUSE with a loop device.
+# over ublk and over FUSE with a loop device; and rublk's null, which carries out nothing and moves no data.
 #
 #   $1 rounds   $2 seconds of each in a round   $3 MiB of each RAM disk   $KLAB_SHARE the programs
 #
-# Prints lines "@ SUBJECT REQUESTS_PER_SECOND" and, once, "@ ready".
+# Prints lines "@ SUBJECT REQUESTS_PER_SECOND", for servers of ublk "@ time-SUBJECT MICROSECONDS_A_REQUEST" (of their
+# processor time) and, once, "@ ready".
 set -euo pipefail
 export PATH=$KLAB_SHARE:$PATH HOME=/tmp BRAID_CONFIG_DIR=/tmp/braid/config BRAID_DEV_DIR=/tmp/braid/dev \
     BRAID_RUN_DIR=/tmp/braid/run BRAID_STATE_DIR=/tmp/braid/state
@@ -37,9 +38,16 @@ up() { # NAME STACK WAY
 }
 RAID5=$(up raid5 "md($(IFS=,; echo "${OURS[*]}"))" ublk)
 UBLK=$(up ublk "ram(${MIB}M)" ublk)
+SERVER=$(pgrep --newest --exact braid-volume)
 FUSE=$(up fuse "ram(${MIB}M)" fuse)
 fill "$UBLK"
 fill "$FUSE"
+NULL=
+if [ -x "$KLAB_SHARE/rublk" ]; then
+    mkdir -p /run/rublk
+    rublk add null --number 9 --user-copy --depth 128 --quiet >>"$LOG" 2>&1
+    NULL=/dev/ublkb9 NULL_SERVER=$(pgrep --newest --exact rublk)
+fi
 echo "@ ready"
 
 # A kernel that runs as a process takes tens of microseconds to say what time it is, and some for each system call. So the
@@ -53,8 +61,24 @@ measure() { # NAME DEVICE WAY ROUND
         awk -F';' -v name="$1" -v field="$([ "$3" = randread ] && echo 8 || echo 49)" \
             'NF > 49 { print "@", name, $field }'
 }
+# Ticks of a server's processor time, of which there are a hundred in a second, and requests that its device has seen.
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+requests() { awk '{ print $1 + $5 }' "/sys/block/${1##*/}/stat"; }
+measure_server() { # PID NAME DEVICE WAY ROUND
+    local ticks requests
+    ticks=$(ticks "$1") requests=$(requests "$3")
+    measure "${@:2}"
+    awk -v ticks=$(($(ticks "$1") - ticks)) -v requests=$(($(requests "$3") - requests)) -v name="$2" \
+        'BEGIN { printf "@ time-%s %.2f\n", name, ticks * 10000 / requests }'
+}
 all() { # ROUND, from stdin: NAME DEVICE WAY
-    while read -r name device way; do measure "$name" "$device" "$way" "$1"; done
+    while read -r name device way; do
+        case $name in
+            ublk-*) measure_server "$SERVER" "$name" "$device" "$way" "$1" ;;
+            null-*) measure_server "$NULL_SERVER" "$name" "$device" "$way" "$1" ;;
+            *) measure "$name" "$device" "$way" "$1" ;;
+        esac
+    done
 }
 for round in $(seq "$ROUNDS"); do
     subjects="md /dev/md9 randwrite
@@ -65,6 +89,11 @@ fuse-read $FUSE randread
 brd-write /dev/ram8 randwrite
 ublk-write $UBLK randwrite
 fuse-write $FUSE randwrite"
+    if [ -n "$NULL" ]; then
+        subjects="$subjects
+null-read $NULL randread
+null-write $NULL randwrite"
+    fi
     if [ $((round % 2)) = 0 ]; then subjects=$(echo "$subjects" | tac); fi
     echo "$subjects" | all "$round"
 done

@@ -5,7 +5,7 @@
 //! ```text
 //!   guest   fio ─▶ /dev/md9 ─▶ md ─▶ 4 brd             fio ─▶ /dev/ram8
 //!           fio ─▶ ublk ─▶ braid ─▶ io_uring ─▶ 4 brd   fio ─▶ ublk ─▶ braid: RAM
-//!                                                       fio ─▶ loop ─▶ FUSE ─▶ braid: RAM
+//!           fio ─▶ ublk ─▶ rublk: null                   fio ─▶ loop ─▶ FUSE ─▶ braid: RAM
 //! ```
 //!
 //! Both arrays have superblocks written by the kernel's mdadm, chunks of 64 KiB, no bitmap and no log. All subjects take
@@ -14,7 +14,8 @@
 //!
 //! md and brd run in the kernel, in the context of the writing process. So the measurement shows the cost of the way out of
 //! the kernel and back. On emulated processors a system call costs ten times as much as elsewhere, and all other work is
-//! slower too, but not by the same factor.
+//! slower too, but not by the same factor. rublk's null target shows what the way alone takes: it carries out nothing, and
+//! moves no data. Without `rublk` in `$PATH` its rows are left out.
 //!
 //! The guest is booted by `klab`, from `$KLAB` or `$PATH`; without it, or without a kernel that boots, the
 //! program says so and ends successfully.
@@ -44,6 +45,16 @@ const ROWS: [(&str, &str, &str, Target); 5] = [
     ("RAM, write: ublk / brd", "ublk-write", "brd-write", Target::AtLeast(0.85)),
     ("RAM, read: ublk / FUSE and loop", "ublk-read", "fuse-read", Target::AtLeast(1.3)),
     ("RAM, write: ublk / FUSE and loop", "ublk-write", "fuse-write", Target::AtLeast(1.3)),
+];
+/// Rows of processor time, where there is rublk: the name, the subject, its peer. The target is a microsecond more.
+const TIMES: [(&str, &str, &str); 2] = [
+    ("RAM, read: braid; rublk's null", "time-ublk-read", "time-null-read"),
+    ("RAM, write: braid; rublk's null", "time-ublk-write", "time-null-write"),
+];
+/// Rows without a target of their own: the bound of those above.
+const BOUNDS: [(&str, &str, &str, Target); 2] = [
+    ("rublk's null, read / brd", "null-read", "brd-read", Target::None),
+    ("rublk's null, write / brd", "null-write", "brd-write", Target::None),
 ];
 const SCRIPT: &str = include_str!("guest.sh");
 /// The time in which a guest must boot and make its arrays, in seconds: emulated processors are slow, and the
@@ -78,9 +89,13 @@ fn run() -> Result<()> {
     let (volume, copied) =
         (braid.with_file_name("braid-volume"), copied.with_file_name("braid-volume"));
     std::fs::copy(volume, copied).map_err(Error::io("a copy of braid-volume for the guest"))?;
+    if let Ok(rublk) = process::require("rublk", "rublk") {
+        std::fs::copy(rublk, share.path().join("rublk"))
+            .map_err(Error::io("a copy of rublk for the guest"))?;
+    }
     let script = share.path().join("guest.sh");
     std::fs::write(&script, SCRIPT).map_err(Error::io("a script for the guest"))?;
-    let limit = BOOT + rounds * 8 * (runtime + 8);
+    let limit = BOOT + rounds * 10 * (runtime + 8);
     let mut command = klab_run(&klab, engine, limit);
     command.arg("--mem").arg(format!("{}M", 12 * size + 1024)).arg("--share").arg(share.path());
     command.args(["--root", "/", "--script"]).arg(script).arg("--");
@@ -125,14 +140,20 @@ fn print(output: &str, engine: &str, kernel: &str) -> Result<()> {
     if of("mismatches") != [0.0, 0.0] {
         return Err(Error::Unexpected(format!("parity does not fit the data:\n{output}")));
     }
-    let mut table =
-        Table::new(["4 KiB, depth 32", "braid, 1/s", "peer, 1/s", "ratio [95 %]", "target", ""]);
-    for (name, subject, peer, target) in ROWS {
+    let both = |subject: &str, peer: &str| {
         let (ours, theirs) = (of(subject), of(peer));
         if ours.is_empty() || ours.len() != theirs.len() {
             let what = format!("the guest did not measure both {subject} and {peer}:\n{output}");
             return Err(Error::Unexpected(what));
         }
+        Ok((ours, theirs))
+    };
+    let has_null = !of("null-read").is_empty();
+    let mut table =
+        Table::new(["4 KiB, depth 32", "subject, 1/s", "peer, 1/s", "ratio [95 %]", "target", ""]);
+    let bounds = if has_null { &BOUNDS[..] } else { &[] };
+    for &(name, subject, peer, target) in ROWS.iter().chain(bounds) {
+        let (ours, theirs) = both(subject, peer)?;
         let ratio = Estimate::of_ratio(&ours, &theirs);
         table.row([
             name.to_owned(),
@@ -144,5 +165,25 @@ fn print(output: &str, engine: &str, kernel: &str) -> Result<()> {
         ]);
     }
     println!("Linux {kernel} ({engine})\n\n{table}");
+    if !has_null {
+        println!("without rublk: its rows are left out\n");
+        return Ok(());
+    }
+    let mut table =
+        Table::new(["processor time of the server", "µs", "µs", "more, µs [95 %]", "target", ""]);
+    for (name, subject, peer) in TIMES {
+        let (ours, theirs) = both(subject, peer)?;
+        let more: Vec<f64> = ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs).collect();
+        let (more, target) = (Estimate::of(&more), Target::AtMost(1.0));
+        table.row([
+            name.to_owned(),
+            format!("{:.1}", median(&mut ours.clone())),
+            format!("{:.1}", median(&mut theirs.clone())),
+            more.to_string(),
+            target.to_string(),
+            target.verdict(more),
+        ]);
+    }
+    println!("{table}");
     Ok(())
 }
