@@ -1,8 +1,9 @@
-//! A volume as a device of the ublk driver, in a guest: this machine's kernel may not have the driver.
+//! A volume as a device of the ublk driver, and of the kernel's NBD client, in a guest: this machine's kernel may have
+//! neither.
 //!
 //! ```text
 //!   host                               guest: Linux 6.12, / of the host, read-only
-//!   braid, braid-volume ──/share──▶    guest.sh: up, file systems, kill -9, up, scrub, down
+//!   braid, braid-volume ──/share──▶    guest.sh, nbd.sh: up, file systems, kill -9, up, scrub, down
 //! ```
 //!
 //! Without klab, or without an engine that has the driver, the test says so and is skipped.
@@ -15,13 +16,13 @@ use std::time::Duration;
 
 use common::{Scratch, Tool};
 
-/// Engines with the driver. The guest sees the programs of this machine, which an emulated one takes minutes to start.
+/// Engines with such drivers. The guest sees the programs of this machine, which an emulated one takes minutes to start.
 const ENGINES: [&str; 2] = ["uml612", "qemu"];
 /// Time limit of the script in the guest, in seconds.
 const LIMIT: u64 = 900;
 
-/// klab, and an engine that is prepared; or why there is none.
-fn engine() -> Result<(PathBuf, &'static str), String> {
+/// klab, and a prepared engine with `driver`; or why there is none.
+fn engine(driver: &str) -> Result<(PathBuf, &'static str), String> {
     let klab = match std::env::var_os("KLAB").filter(|path| !path.is_empty()) {
         Some(path) => PathBuf::from(path),
         None => {
@@ -34,7 +35,7 @@ fn engine() -> Result<(PathBuf, &'static str), String> {
     let info = Tool::new(&klab).arg("info").run().out;
     let has_driver = |engine: &&&str| {
         let mut lines = info.lines().skip_while(|line| !line.starts_with(**engine));
-        lines.by_ref().take(2).any(|line| line.contains("ublk_drv"))
+        lines.by_ref().take(2).any(|line| line.split([' ', ',']).any(|word| word == driver))
     };
     let found = ENGINES.iter().find(has_driver).copied();
     found
@@ -44,7 +45,17 @@ fn engine() -> Result<(PathBuf, &'static str), String> {
 
 #[test]
 fn a_device_serves_outlives_its_server_and_goes() {
-    let (klab, engine) = match engine() {
+    run("ublk_drv", "guest.sh");
+}
+
+#[test]
+fn a_device_of_the_nbd_client_serves_and_goes() {
+    run("nbd", "nbd.sh");
+}
+
+/// Runs `script` in a guest that has `driver`.
+fn run(driver: &str, script: &str) {
+    let (klab, engine) = match engine(driver) {
         Ok(found) => found,
         Err(why) => return println!("skipped: {why}"),
     };
@@ -55,7 +66,7 @@ fn a_device_serves_outlives_its_server_and_goes() {
     }
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     std::fs::copy(tests.join("changing.py"), scratch.join("changing.py")).expect("a program");
-    let script = tests.join("ublk/guest.sh");
+    let script = tests.join("ublk").join(script);
     let output = Tool::new(&klab)
         .args([
             "run",

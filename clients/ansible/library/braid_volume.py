@@ -34,7 +34,7 @@ options:
     description: Stack expression of a volume without superblocks, such as C(ram(64M)); instead of I(level).
     type: str
   attach:
-    description: How the volume is attached, C(auto), C(fuse) or C(none).
+    description: How the volume is attached, C(auto), C(ublk), C(fuse), C(nbd) or C(none).
     type: str
   nbd:
     description: Addresses at which it listens for NBD clients.

@@ -11,7 +11,7 @@ figures! {
     #[serde(default)]
     pub struct ExportStatus {
         /// `nbd`; `vhost` for a disk of a virtual machine over vhost-user-blk; `ublk` for a device of the ublk driver; `fuse` for a
-        /// loop device on the file of a FUSE file system. Others may come.
+        /// loop device on the file of a FUSE file system; `nbd-device` for a device of the kernel's NBD client. Others may come.
         #[serde(alias = "by")]
         pub kind: String,
         /// The path of the block device, or the first of `uris`.

@@ -36,6 +36,7 @@ pub struct Door {
     idle: Rc<Cell<Option<Instant>>>,
     peer: Option<Peer>,
     read_only: bool,
+    is_told: bool,
     lock: Option<Rc<Lock>>,
 }
 
@@ -43,8 +44,17 @@ impl Door {
     /// One that is open for `limit`.
     pub fn new(policy: Policy, limit: Duration) -> Door {
         let idle = Rc::new(Cell::new(Some(Instant::now())));
-        let (closed, is_through) = (Stop::default(), Cell::new(false));
-        Door { policy, limit, closed, is_through, idle, peer: None, read_only: false, lock: None }
+        Door {
+            policy,
+            limit,
+            closed: Stop::default(),
+            is_through: Cell::new(false),
+            idle,
+            peer: None,
+            read_only: false,
+            is_told: false,
+            lock: None,
+        }
     }
 
     /// The same for the client `peer`.
@@ -55,6 +65,11 @@ impl Door {
     /// The same for a client that may only read, if `read_only`.
     pub(crate) fn limited(self, read_only: bool) -> Door {
         Door { read_only, ..self }
+    }
+
+    /// The same for a client that is told of the export's changes, if `is_told`.
+    pub(crate) fn told(self, is_told: bool) -> Door {
+        Door { is_told, ..self }
     }
 
     /// The same with TLS, if `lock` is there, which the client must use if it is `required`.
@@ -203,7 +218,7 @@ impl Export {
         stream: S,
         mut inbox: Inbox,
     ) -> End {
-        // What the client hears of in the handshake is what it has for as long as it is there.
+        // What the client hears of in the handshake is what it has for as long as it is there, unless it is told of changes.
         let (dev, changes) = (self.offered.dev(), self.offered.changes());
         let mut info = self.info();
         info.read_only |= door.read_only;
@@ -257,6 +272,7 @@ impl Export {
             lane: self.lane.clone(),
             pool: self.pool.clone(),
             export: Arc::new(info),
+            is_told: door.is_told,
             negotiated,
             stall_limit: self.stall,
             stop: self.stop.clone(),

@@ -275,7 +275,7 @@ impl Server {
     }
 
     /// Serves one connection, for which there is room.
-    fn admit(&self, fd: OwnedFd, Visitor { user, read_only }: Visitor) {
+    fn admit(&self, fd: OwnedFd, Visitor { user, read_only, is_told }: Visitor) {
         let inner = &self.inner;
         inner.open.set(inner.open.get() + 1);
         // What is asked of the socket has no method of its own for any descriptor.
@@ -286,7 +286,7 @@ impl Server {
             lock.as_ref().is_some_and(|lock| lock.security.required.at(machine.is_some()));
         let fd = OwnedFd::from(socket);
         let door = Door::new(Policy::default(), inner.bounds.handshake);
-        let door = door.of(machine.or(user.map(Peer::User))).limited(read_only);
+        let door = door.of(machine.or(user.map(Peer::User))).limited(read_only).told(is_told);
         let door = Rc::new(door.locked(lock, required));
         inner.doors.borrow_mut().push_back(Rc::clone(&door));
         let server = self.clone();

@@ -75,6 +75,8 @@ pub(crate) struct Parts<S> {
     pub(crate) lane: Lane,
     pub(crate) pool: Pool,
     pub(crate) export: Arc<ExportInfo>,
+    /// The client is told when the export changes.
+    pub(crate) is_told: bool,
     pub(crate) negotiated: Negotiated,
     pub(crate) stall_limit: Duration,
     pub(crate) stop: Stop,

@@ -106,6 +106,14 @@ pub struct Visitor {
     /// Its user, at a socket that lists users.
     pub(crate) user: Option<u32>,
     pub(crate) read_only: bool,
+    pub(crate) is_told: bool,
+}
+
+impl Visitor {
+    /// A client of this process's own, which it tells of another size and of whether it may write.
+    pub fn told() -> Visitor {
+        Visitor { is_told: true, ..Visitor::default() }
+    }
 }
 
 impl Rights {
@@ -137,7 +145,10 @@ impl Rights {
         let user = peer.uid.as_raw();
         match self.access(user) {
             Access::None => Err(End::NotAllowed(user)),
-            access => Ok(Visitor { user: Some(user), read_only: access == Access::Read }),
+            access => {
+                let read_only = access == Access::Read;
+                Ok(Visitor { user: Some(user), read_only, is_told: false })
+            }
         }
     }
 }

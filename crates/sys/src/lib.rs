@@ -1,5 +1,5 @@
 //! Safe fronts for the few system calls that neither the standard library nor a well-kept crate
-//! wraps safely: ioctls of block and loop devices, and the settings of a process that serves a
+//! wraps safely: ioctls of block, loop and NBD devices, and the settings of a process that serves a
 //! block device to its own kernel.
 //!
 //! Invariant: every function makes one call, whose memory it owns, and turns the answer into an
@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod loop_device;
+pub mod nbd_device;
 pub mod process;
 
 use std::io;

@@ -18,7 +18,6 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use async_task::Runnable;
-use braid_engine::{CompletionSource, Pending, Ticket};
 
 use crate::eventfd;
 use crate::operation::Operation;
@@ -353,30 +352,14 @@ impl Handle {
         Submitted { table: Rc::clone(&self.inner.table), id: Some(id) }
     }
 
-    /// Submits `first`, and `then` for when all of it is done: else the result of `then` is `ECANCELED`. Without io_uring
-    /// it is that at once.
-    pub(crate) fn submit_linked(&self, first: Operation, then: Operation) -> (Pending, Submitted) {
-        let table = &self.inner.table;
-        let (first, then) = (table.insert(first), table.insert(then));
-        match &self.inner.driver {
-            Driver::Ring(ring) => ring.submit_linked(table, first, then),
-            Driver::Threads(_) => {
-                self.inner.submit(first);
-                self.inner.complete(then, -libc::ECANCELED);
-            }
-        }
-        let first = Pending::Ticket(Ticket::new(self.completion_source(), first));
-        (first, Submitted { table: Rc::clone(table), id: Some(then) })
-    }
-
     pub(crate) fn submit_blocking(&self, job: Job) -> Submitted {
         let id = self.inner.table.insert(Operation::Blocking);
         self.inner.with_pool(|pool| pool.run(id, None, job));
         Submitted { table: Rc::clone(&self.inner.table), id: Some(id) }
     }
 
-    pub(crate) fn completion_source(&self) -> Rc<dyn CompletionSource> {
-        self.inner.table.clone()
+    pub(crate) fn table(&self) -> Rc<Table> {
+        Rc::clone(&self.inner.table)
     }
 }
 

@@ -53,6 +53,6 @@ impl Handle {
 
     fn ticket(&self, operation: Operation) -> Pending {
         let id = self.start(operation);
-        Pending::Ticket(Ticket::new(self.completion_source(), id))
+        Pending::Ticket(Ticket::new(self.table(), id))
     }
 }

@@ -23,6 +23,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use braid_block::{Completion, Errno, Payload};
+use braid_engine::{Pending, Ticket};
 use io_uring::squeue::Entry128;
 use io_uring::types::{Fd as RingFd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
@@ -30,6 +31,7 @@ use io_uring::{IoUring, cqueue, opcode};
 use crate::executor::Handle;
 use crate::fd::Fd;
 use crate::operation::{Operation, Transfer};
+use crate::submitted::Submitted;
 
 /// Path of the device that takes control commands.
 pub const CONTROL: &str = "/dev/ublk-control";
@@ -210,7 +212,7 @@ impl Queue {
         let len = i32::try_from(payload.len()).expect("less than 2 GiB");
         let copy = Transfer::new(self.fd.clone(), true, false, self.place(tag), payload);
         let then = self.operation(command, tag, len);
-        let (copied, answered) = self.handle.submit_linked(Operation::Transfer(copy), then);
+        let (copied, answered) = linked(&self.handle, Operation::Transfer(copy), then)?;
         copied.await.result?;
         match answered.await.0 {
             // The copy took more than one step.
@@ -223,6 +225,23 @@ impl Queue {
     fn place(&self, tag: u16) -> u64 {
         place(self.number, tag)
     }
+}
+
+/// Submits `first`, and `then` for when all of it is done: else the result of `then` is [`NOT_BEGUN`].
+///
+/// # Errors
+/// `EOPNOTSUPP` without io_uring.
+fn linked(
+    handle: &Handle,
+    first: Operation,
+    then: Operation,
+) -> Result<(Pending, Submitted), Errno> {
+    let ring = handle.ring().ok_or(Errno::OPNOTSUPP)?;
+    let table = handle.table();
+    let (first, then) = (table.insert(first), table.insert(then));
+    ring.submit_linked(&table, first, then);
+    let first = Pending::Ticket(Ticket::new(handle.table(), first));
+    Ok((first, Submitted { table, id: Some(then) }))
 }
 
 /// A sum: the bits of tags reach into that of the beginning.
@@ -267,7 +286,8 @@ mod tests {
                 let copy = Transfer::new(open_to_write(path), true, false, 0, payload);
                 let fd = open_to_write("/dev/null");
                 let then = Operation::Command { fd, command: 0, data: [0; 16] };
-                let (copy, command) = handle.submit_linked(Operation::Transfer(copy), then);
+                let (copy, command) =
+                    linked(&handle, Operation::Transfer(copy), then).expect("io_uring");
                 assert_eq!((copy.await.result, command.await.0), (copied, answered), "{path}");
             }
         });

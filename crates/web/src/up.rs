@@ -188,7 +188,7 @@ impl Up {
             (Some("none"), Some(device)) => {
                 return Some(format!("it is attached as {}", device.address));
             }
-            (Some("fuse" | "ublk"), None) => return Some("it is not attached".to_owned()),
+            (Some("fuse" | "ublk" | "nbd"), None) => return Some("it is not attached".to_owned()),
             _ => {}
         }
         let uris = || status.nbd.iter().flat_map(|nbd| &nbd.uris);

@@ -237,13 +237,13 @@ fn nbd() -> Finding {
     if Path::new("/dev/nbd0").exists() {
         return Finding::ok(
             "nbd",
-            "/dev/nbd0 is there: `nbd-client` attaches an export of braid's",
+            "/dev/nbd0 is there: `--attach nbd` and `nbd-client` can be used",
         );
     }
     Finding::lacking(
         "nbd",
         Verdict::Missing,
-        "no /dev/nbd0: this kernel cannot attach NBD exports (serving them needs nothing)",
+        "no /dev/nbd0: neither `--attach nbd` nor `nbd-client` works here (serving NBD needs nothing)",
         "nothing needed; modprobe nbd where the kernel has it",
     )
 }

@@ -24,7 +24,8 @@ use crate::control::ArrayStatus;
 
 /// The longest request of a block device of this machine, in bytes: FUSE's and ublk's.
 const LONGEST: usize = 1 << 20;
-/// Requests that a queue of the block device has at once: `hw_queue_depth` of loop, and the depth of ublk's queues.
+/// Requests that a queue of the block device has at once: `hw_queue_depth` of loop, `queue_depth` of the kernel's NBD client,
+/// and the depth of ublk's queues.
 const DEPTH: usize = 128;
 /// The smallest chunk of an array, in bytes.
 const LEAST_CHUNK: usize = 4 << 10;
@@ -120,7 +121,7 @@ impl Budget {
         let queued = match way {
             None => 0,
             Some(Way::Fuse) => DEPTH,
-            Some(Way::Ublk) => DEPTH * shards,
+            Some(Way::Ublk | Way::Nbd) => DEPTH * shards,
         };
         // A page each of those that wait while the longest are carried out.
         let of_device = if way.is_some() { 2 * LONGEST + DEPTH * braid_mem::PAGE } else { 0 };

@@ -22,6 +22,8 @@ pub enum Attach {
     Ublk,
     /// A file system of one file, and a loop device on it
     Fuse,
+    /// A device of the kernel's NBD client
+    Nbd,
     /// Not at all
     None,
 }
@@ -32,6 +34,7 @@ impl Attach {
         ("auto", "The best that this machine and user have, or none"),
         ("ublk", "A device of the kernel's ublk driver"),
         ("fuse", "A file system of one file, and a loop device on it"),
+        ("nbd", "A device of the kernel's NBD client, over a socket of this machine"),
         ("none", "Not at all"),
     ];
 
@@ -44,7 +47,7 @@ impl Attach {
     pub fn attaches(self) -> bool {
         match self {
             Attach::Auto => can_attach_by_ublk() || can_attach_by_fuse(),
-            Attach::Ublk | Attach::Fuse => true,
+            Attach::Ublk | Attach::Fuse | Attach::Nbd => true,
             Attach::None => false,
         }
     }
@@ -57,6 +60,8 @@ pub enum Way {
     Ublk,
     /// FUSE and loop.
     Fuse,
+    /// The kernel's NBD client.
+    Nbd,
 }
 
 /// Returns true if this user, on this machine, can attach a volume by FUSE and loop.
@@ -242,6 +247,7 @@ impl Spec {
         match self.attach {
             Attach::Ublk => Some(Way::Ublk),
             Attach::Fuse => Some(Way::Fuse),
+            Attach::Nbd => Some(Way::Nbd),
             Attach::None => None,
             Attach::Auto if has_ring && can_attach_by_ublk() => Some(Way::Ublk),
             Attach::Auto => can_attach_by_fuse().then_some(Way::Fuse),

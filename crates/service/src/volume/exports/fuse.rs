@@ -17,7 +17,7 @@ use braid_export_fuse::{
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::link::{self, Link};
-use super::{Change, Export, Kind, Prepared, Start};
+use super::{Change, Export, Kind, Prepared, Start, check_root};
 use crate::control::{Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::shard::Shard;
@@ -189,11 +189,7 @@ fn name_of(transport: Transport) -> &'static str {
 impl Export for Fuse {
     fn start(&self, on: &Start<'_>) -> Result<Vec<Warning>, RunError> {
         let spec = on.spec;
-        if !rustix::process::geteuid().is_root() {
-            let why =
-                "only root can attach a volume as a block device: --attach none serves it over NBD";
-            return Err(ExportError::failed(why).into());
-        }
+        check_root()?;
         let (attachment, transport) = match queues_are_wanted(on) {
             // They may have been turned off since: then all is done again without.
             true => self.attach(on, Transport::Uring)?,
@@ -203,12 +199,7 @@ impl Export for Fuse {
         .ok_or_else(|| ExportError::failed("FUSE does not serve the volume"))?;
         let path = attachment.device().unwrap_or_default();
         let mut warnings = Vec::new();
-        let link = spec.link.as_ref().and_then(|link| {
-            let made = Link::make(link, &path, &spec.mount);
-            let warning =
-                |why| format!("{} does not lead to {}: {why}", link.display(), path.display());
-            made.map_err(|why| warnings.push(Warning::lasting(warning(why)))).ok()
-        });
+        let link = link::of(spec, &path, &mut warnings);
         let named = link.as_ref().map(|link| link.path().to_owned());
         // Once in a life.
         let _ = self.facts.set(Facts { path, link: named, mount: spec.mount.clone(), transport });
@@ -222,15 +213,12 @@ impl Export for Fuse {
         ExportStatus {
             kind: "fuse".to_owned(),
             address: facts.map(|facts| text(&facts.path)).unwrap_or_default(),
-            uris: Vec::new(),
             link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             mount: facts.map(|facts| text(&facts.mount)),
             transport: facts.map(|facts| name_of(facts.transport).to_owned()),
-            users: Vec::new(),
-            tls: None,
-            connections: 0,
             counts: self.counts.read(),
             io: self.asked.read().into(),
+            ..ExportStatus::default()
         }
     }
 
@@ -296,15 +284,6 @@ fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, Expor
     if let (Some(link), Some(path)) = (link, &path) {
         link::remove(link, path);
     }
-    let device = path.map_or("its device".to_owned(), |path| path.display().to_string());
-    let on_it: Vec<String> =
-        forced.unmounted.iter().map(|point| point.display().to_string()).collect();
-    let gone = format!("{device}, which a process that was killed had left, was taken away");
-    Ok(Some(match on_it.is_empty() {
-        true => gone,
-        false => format!(
-            "{gone}, and what was mounted on it: {}; check that file system before it is mounted again",
-            on_it.join(", ")
-        ),
-    }))
+    let device = path.unwrap_or_else(|| PathBuf::from("its device"));
+    Ok(Some(super::told_of_left(&device, &forced.unmounted)))
 }

@@ -4,11 +4,14 @@
 //! the two makes it.
 //!
 //! Invariant: only a link is ever replaced or removed, and only one that is this volume's: that leads to
-//! its device, or to a loop device that serves its mount or nothing any more. Any other object
+//! its device, or to a device that serves its mount or nothing any more. Any other object
 //! there belongs to another program.
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::volume::spec::Spec;
+use crate::volume::warnings::Warning;
 
 /// File in which the kernel names the backing file of a loop device: `/sys/block/loopN/loop/backing_file`.
 const BLOCK: &str = "/sys/block";
@@ -24,7 +27,7 @@ impl Link {
     ///
     /// # Errors
     /// Why it does not.
-    pub(super) fn make(path: &Path, device: &Path, mount: &Path) -> Result<Link, String> {
+    fn make(path: &Path, device: &Path, mount: &Path) -> Result<Link, String> {
         make_by(path, device, mount, &backing_file)?;
         Ok(Link { path: path.to_owned(), device: device.to_owned() })
     }
@@ -69,17 +72,34 @@ fn make_by(
         }
         let name = old.to_string_lossy();
         let is_ublk = name.starts_with("/dev/ublkb");
-        if !is_ublk && !name.starts_with("/dev/loop") {
+        let is_nbd = name.starts_with("/dev/nbd");
+        if !is_ublk && !is_nbd && !name.starts_with("/dev/loop") {
             return Err(format!("it is a link to {}, which braid did not make", old.display()));
         }
         // A device of the ublk driver is there as long as it is in use.
         let is_used = backing(&old).is_some_and(|file| !file.starts_with(mount));
-        if is_used || is_ublk && old.exists() {
+        if is_used || is_ublk && old.exists() || is_nbd && has_client(&old) {
             return Err(format!("it leads to {}, which is in use", old.display()));
         }
         remove(link, &old);
     }
     Err("it comes and goes".to_owned())
+}
+
+/// True while a device of the kernel's NBD client has a connection: the thread that runs it lives. One that is mounted keeps
+/// the number of a thread that has ended.
+pub(super) fn has_client(device: &Path) -> bool {
+    let file = device.file_name().map(|name| Path::new(BLOCK).join(name).join("pid"));
+    let thread = file.and_then(|file| std::fs::read_to_string(file).ok());
+    thread.is_some_and(|thread| Path::new("/proc").join(thread.trim()).exists())
+}
+
+/// The link to `device` that `spec` asks for, or a warning that it is not there.
+pub(super) fn of(spec: &Spec, device: &Path, warnings: &mut Vec<Warning>) -> Option<Link> {
+    let link = spec.link.as_ref()?;
+    let warning = |why| format!("{} does not lead to {}: {why}", link.display(), device.display());
+    let made = Link::make(link, device, &spec.mount);
+    made.map_err(|why| warnings.push(Warning::lasting(warning(why)))).ok()
 }
 
 /// Takes the link away, if it leads to `device`, and the folder, if it was the last.

@@ -19,12 +19,14 @@
 mod clear;
 mod fuse;
 mod link;
+mod mounted;
 mod nbd;
+mod nbd_device;
 mod ublk;
 mod vhost;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
 use braid_block::Limits;
@@ -43,7 +45,7 @@ use super::warnings::Warning;
 use crate::control::{Event, ExportStatus};
 
 /// All kinds, in the order in which they are started: block devices of this machine last.
-const KINDS: [Kind; 4] = [nbd::KIND, vhost::KIND, fuse::KIND, ublk::KIND];
+const KINDS: [Kind; 5] = [nbd::KIND, vhost::KIND, fuse::KIND, ublk::KIND, nbd_device::KIND];
 
 /// An export that was prepared, if it was asked for.
 type Prepared = Result<Option<Box<dyn Export>>, RunError>;
@@ -198,5 +200,35 @@ impl Exports {
     /// One stays, as do those that were started before it: never by force.
     pub(super) fn take_down(&self, force: bool) -> Result<(), ExportError> {
         self.0.iter().rev().try_for_each(|export| export.take_down(force))
+    }
+}
+
+/// # Errors
+/// Another user cannot make block devices.
+fn check_root() -> Result<(), ExportError> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let why = "only root can attach a volume as a block device: --attach none serves it over NBD";
+    Err(ExportError::failed(why))
+}
+
+/// Bytes that a block device reads ahead: two stripes, so that all members read while the first are used
+/// (drivers/md/raid0.c, `raid0_run`).
+fn read_ahead(limits: &Limits) -> u64 {
+    (2 * u64::from(limits.optimal_io)).max(braid_sys::loop_device::READ_AHEAD)
+}
+
+/// Tells of a device that a killed process left, and of what was mounted on it.
+fn told_of_left(device: &Path, points: &[PathBuf]) -> String {
+    let device = device.display();
+    let gone = format!("{device}, which a process that was killed had left, was taken away");
+    let points: Vec<String> = points.iter().map(|point| point.display().to_string()).collect();
+    match points.is_empty() {
+        true => gone,
+        false => format!(
+            "{gone}, and what was mounted on it: {}; check that file system before it is mounted again",
+            points.join(", ")
+        ),
     }
 }

@@ -121,14 +121,12 @@ impl Export for Nbd {
             kind: "nbd".to_owned(),
             address: self.uris[0].clone(),
             uris: self.uris.clone(),
-            link: None,
-            mount: None,
-            transport: None,
             users: self.users.clone(),
             tls: self.security.as_ref().map(crate::volume::tls::status_of),
             connections: counts.connections(),
             counts,
             io: self.asked.read().into(),
+            ..ExportStatus::default()
         }
     }
 
@@ -175,7 +173,7 @@ impl Side for Server {
 
 /// Logs connections that ended badly: the first, and then ever fewer, so that clients do not fill the log. A status
 /// counts all of them.
-fn ends() -> impl Fn(&End) + 'static {
+pub(super) fn ends() -> impl Fn(&End) + 'static {
     let bad = Cell::new(0u64);
     move |end| {
         if !end.is_protocol_error() && !matches!(end, End::Idle) {

@@ -12,7 +12,6 @@
 //! * A device that was left is taken over only by the volume that it belongs to, and only if it has its blocks and is
 //!   no longer.
 
-mod mounted;
 mod notes;
 
 use std::fs::{File, OpenOptions};
@@ -32,12 +31,12 @@ use braid_export_ublk::{self as ublk, Counters, Counts, Device, State};
 use braid_probe::Holder;
 use braid_stack::{Node, Stack};
 
-use mounted::{mount_points, save, unmount};
 pub(in crate::volume) use notes::keep_inside;
 use notes::{forget, half_taken, note, taking_note};
 
 use super::link::{self, Link};
-use super::{Change, Export, Kind, Prepared, Start};
+use super::mounted::{mount_points, save, unmount};
+use super::{Change, Export, Kind, Prepared, Start, check_root, read_ahead};
 use crate::control::{Counters as _, Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::spec::{Spec, Way};
@@ -274,11 +273,7 @@ fn may_pass(error: &io::Error) -> bool {
 
 impl Export for Ublk {
     fn start(&self, on: &Start<'_>) -> Result<Vec<Warning>, RunError> {
-        if !rustix::process::geteuid().is_root() {
-            let why =
-                "only root can attach a volume as a block device: --attach none serves it over NBD";
-            return Err(ExportError::failed(why).into());
-        }
+        check_root()?;
         let spec = on.spec;
         // What cannot be taken over was taken away before.
         let (device, serving) = match find(&spec.mount)? {
@@ -287,16 +282,13 @@ impl Export for Ublk {
         };
         let path = device.path();
         let mut warnings = Vec::new();
-        if let Err(error) = set_read_ahead(&path, &on.limits) {
+        let reads_ahead = File::open(&path)
+            .and_then(|file| braid_sys::block::set_read_ahead(file, read_ahead(&on.limits)));
+        if let Err(error) = reads_ahead {
             let text = format!("{} reads ahead as usual: {error}", path.display());
             warnings.push(Warning::lasting(text));
         }
-        let link = spec.link.as_ref().and_then(|link| {
-            let made = Link::make(link, &path, &spec.mount);
-            let warning =
-                |why| format!("{} does not lead to {}: {why}", link.display(), path.display());
-            made.map_err(|why| warnings.push(Warning::lasting(warning(why)))).ok()
-        });
+        let link = link::of(spec, &path, &mut warnings);
         let named = link.as_ref().map(|link| link.path().to_owned());
         // Once in a life.
         let _ = self.facts.set(Facts { path, link: named });
@@ -312,15 +304,10 @@ impl Export for Ublk {
         ExportStatus {
             kind: "ublk".to_owned(),
             address: facts.map(|facts| text(&facts.path)).unwrap_or_default(),
-            uris: Vec::new(),
             link: facts.and_then(|facts| facts.link.as_ref()).map(text),
-            mount: None,
-            transport: None,
-            users: Vec::new(),
-            tls: None,
-            connections: 0,
             counts: counts.fold(Counts::default(), |sum, queue| sum.plus(queue.read())),
             io: self.asked.read().into(),
+            ..ExportStatus::default()
         }
     }
 
@@ -379,7 +366,7 @@ impl Export for Ublk {
             true => None,
             false => Some(claim(device)?),
         };
-        if force && !save(device) {
+        if force && !save(&device.path()) {
             eprintln!("detached by force: what the kernel had not written yet is lost");
         }
         serving.is_ending.store(true, Ordering::SeqCst);
@@ -414,17 +401,12 @@ fn holders(device: &Device) -> Result<Vec<Holder>, ExportError> {
     Ok(braid_probe::find_users(&device.path()).map_err(ExportError::failed)?.holders)
 }
 
-/// Two stripes, so that all members read while the first are used (drivers/md/raid0.c, `raid0_run`).
-fn set_read_ahead(path: &Path, limits: &Limits) -> io::Result<()> {
-    let bytes = (2 * u64::from(limits.optimal_io)).max(braid_sys::loop_device::READ_AHEAD);
-    braid_sys::block::set_read_ahead(File::open(path)?, bytes)
-}
-
 /// Takes away a device that a killed process left. No process serves it, so a file system that is mounted on it answers
 /// with errors, and is taken away with it.
 fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, ExportError> {
     let Some(left) = find(mount)? else { return Ok(None) };
-    let (path, points) = (left.path(), mount_points(&left));
+    let path = left.path();
+    let points = mount_points(&path);
     left.stop().map_err(ExportError::failed)?;
     for point in points.iter().rev() {
         // One that stays answers with errors.
@@ -435,14 +417,5 @@ fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, Expor
     if let Some(link) = link {
         link::remove(link, &path);
     }
-    let gone =
-        format!("{}, which a process that was killed had left, was taken away", path.display());
-    let points: Vec<String> = points.iter().map(|point| point.display().to_string()).collect();
-    Ok(Some(match points.is_empty() {
-        true => gone,
-        false => format!(
-            "{gone}, and what was mounted on it: {}; check that file system before it is mounted again",
-            points.join(", ")
-        ),
-    }))
+    Ok(Some(super::told_of_left(&path, &points)))
 }

@@ -1,4 +1,4 @@
-//! File systems that are mounted on a device of the ublk driver.
+//! File systems that are mounted on a volume's block device.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use braid_export_ublk::Device;
 use rustix::mount::UnmountFlags;
 
 /// Time limit for file systems on the device to be written out when it is taken away by force.
 const SAVE: Duration = Duration::from_secs(10);
 
-/// Mount points of file systems on the device and its partitions, those below others last.
-pub(super) fn mount_points(device: &Device) -> Vec<PathBuf> {
+/// Mount points of file systems on the device at `path` and its partitions, those below others last.
+pub(super) fn mount_points(path: &Path) -> Vec<PathBuf> {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let path = device.path();
     let is_of = |source: &Path| {
         let (source, path) = (source.as_os_str().as_bytes(), path.as_os_str().as_bytes());
         source.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'p')
@@ -24,11 +22,10 @@ pub(super) fn mount_points(device: &Device) -> Vec<PathBuf> {
     mounts.map(|mount| mount.mount_point).collect()
 }
 
-/// Writes out and lazily unmounts what is on the device, on a thread of its own, because that waits for the shards.
+/// Writes out and lazily unmounts what is on the device at `path`, on a thread of its own, because that waits for the shards.
 /// Returns true if all of it was done in time.
-pub(super) fn save(device: &Device) -> bool {
-    let points = mount_points(device);
-    let path = device.path();
+pub(super) fn save(path: &Path) -> bool {
+    let (points, path) = (mount_points(path), path.to_owned());
     let (done, waiting) = channel();
     std::thread::spawn(move || {
         let mut all = true;
