@@ -60,6 +60,7 @@ for purpose in "${@:-build}"; do
             need sysbench sysbench
             need bonnie++ bonnie++
             need hdparm hdparm
+            need strace strace
             need openssl openssl
             need chromium chromium
             need chromedriver chromium-driver

@@ -129,6 +129,66 @@ sleep 0.5
 braid down m --force || true
 [ ! -e "$dev" ] || fail "$dev is still there"
 
+if command -v strace >/dev/null; then
+    # Brings m up, and kills the processes that do so before their Nth command to the driver. Fails if there are fewer.
+    up_killed_before() {
+        strace -I 2 -f -qq -o /dev/null -P /dev/ublk-control -e trace=openat -e "inject=openat:signal=KILL:when=$1" \
+            braid up m --attach ublk >/tmp/traced 2>&1 &
+        tracer=$!
+        while kill -0 $tracer 2>/dev/null; do
+            # The tracer waits for the volume, too.
+            if braid status m --json 2>/dev/null | grep -q '"address": *"/dev/ublkb'; then
+                kill $tracer
+                wait $tracer || true
+                return 1
+            fi
+            sleep 0.1
+        done
+        wait $tracer || true
+    }
+
+    steps=1
+    while stage "killed before command $steps of a start" && up_killed_before $steps; do
+        braid up m --attach ublk >/dev/null || fail "up after a start that was killed before command $steps"
+        braid down m
+        steps=$((steps + 1))
+    done
+    [ $steps -gt 4 ] || fail "a start has only $((steps - 1)) commands"
+    braid down m
+
+    steps=1 forced=0
+    while :; do
+        braid up m --attach ublk >/dev/null
+        dev=$(device m)
+        rm -f /tmp/stop
+        (while [ ! -e /tmp/stop ]; do
+            dd if=/tmp/random of="$dev" bs=16k count=20 oflag=direct status=none 2>/dev/null || break
+         done; echo ended >/tmp/writer) &
+        kill -9 "$(process m)"
+        stage "killed before command $steps of taking a device over"
+        was_killed=0
+        up_killed_before $steps && was_killed=1
+        if [ $was_killed = 1 ] && ! braid up m --attach ublk >/dev/null 2>/tmp/why; then
+            grep -q 'braid down m --force' /tmp/why || fail "no next step: $(cat /tmp/why)"
+            braid down m --force || true
+            braid up m --attach ublk >/dev/null
+            forced=$((forced + 1))
+        fi
+        touch /tmp/stop
+        for i in $(seq 300); do [ -e /tmp/writer ] && break; sleep 0.1; done
+        rm /tmp/writer || fail "a writer did not end"
+        braid down m
+        [ $was_killed = 1 ] || break
+        steps=$((steps + 1))
+    done
+    [ $steps -gt 3 ] || fail "taking over has only $((steps - 1)) commands"
+    echo "note: of $((steps - 1)) ends while a device was taken over, $forced needed force"
+    braid up m --attach ublk >/dev/null
+    braid scrub m --wait
+    braid status m --json | grep -q '"mismatch[a-z_]*": *[1-9]' && fail "members differ"
+    braid down m
+fi
+
 stage "a RAM disk does not outlive its process"
 braid up 'ram(16M)' --name s
 dev=$(device s)
