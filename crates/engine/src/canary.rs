@@ -49,6 +49,8 @@ pub enum Canary {
     RecoveryTrustsOffsetAfterCrash,
     /// A whole stripe is stored while an older record of its rows may still be replayed.
     OldRecordsOfStripeKept,
+    /// Records that units share are retired when the first of these units is durable in place.
+    GroupEndsWithAUnit,
     /// Unreadable data is reconstructed from parity that is in doubt.
     DoubtfulParityBelieved,
     /// Superblocks name a new bitmap before it is on the members.
@@ -122,6 +124,7 @@ impl Canary {
         Canary::WriteWhileClean,
         Canary::RecoveryTrustsOffsetAfterCrash,
         Canary::OldRecordsOfStripeKept,
+        Canary::GroupEndsWithAUnit,
         Canary::DoubtfulParityBelieved,
         Canary::BitmapNamedBeforeWritten,
         Canary::BitmapLeftBeforeRecorded,

@@ -73,9 +73,10 @@ fn concerns(canary: Canary, spec: &Spec) -> bool {
         }
         Canary::UnprovedWritten => spec.has_parity(),
         Canary::FilledWhileDirty => spec.level == Level::Raid10,
-        Canary::OlderHeadLeftOut | Canary::TornHeaderIsEnd | Canary::OldRecordsOfStripeKept => {
-            spec.policy == Policy::Log
-        }
+        Canary::OlderHeadLeftOut
+        | Canary::TornHeaderIsEnd
+        | Canary::OldRecordsOfStripeKept
+        | Canary::GroupEndsWithAUnit => spec.policy == Policy::Log,
         Canary::LogNotReplayed
         | Canary::LogForgottenBeforeFence
         | Canary::PartialWriteNotLogged

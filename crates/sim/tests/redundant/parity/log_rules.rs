@@ -115,6 +115,39 @@ fn a_write_without_parity_is_not_undone_by_an_older_record() {
     case.crash.check(2, &images, 0, &mut rng(2));
 }
 
+/// Two groups of records are under way at once, of one unit each; what comes meanwhile shares the third.
+#[test]
+fn writes_that_come_together_share_records() {
+    const WRITES: u64 = 8;
+    const SHAPE: Shape = Shape { member_size: 64 << 10, ..RECORDS };
+    let mut case = Case::new(SHAPE);
+    let (handle, stripe) = (case.world.sim.handle(), SHAPE.stripes().stripe());
+    let left = Rc::new(Cell::new(WRITES));
+    for number in 0..WRITES {
+        let (dev, oracle) = (case.world.dev.clone(), Rc::clone(&case.crash.oracle));
+        let (mut dice, left) = (case.dice.fork(), Rc::clone(&left));
+        handle.spawn("client", async move {
+            write(&dev, &oracle, &mut dice, Span::new(number * stripe, 512), Flags::FUA).await;
+            left.set(left.get() - 1);
+        });
+    }
+    let sleeper = handle.clone();
+    case.world.run(async move {
+        while left.get() > 0 {
+            sleeper.sleep(1_000_000).await;
+        }
+    });
+    let is_record = |one: &Record| one.op == Op::Write && one.span.overlaps(RECORDS_AREA);
+    let records: usize = (0..SHAPE.members)
+        .map(|disk| case.world.disk(disk).trace().iter().filter(|one| is_record(one)).count())
+        .sum();
+    // Of each unit, data and parity are on different members.
+    let alone = 2 * WRITES as usize;
+    assert!(records <= 4 + SHAPE.members, "{records} records, {alone} without sharing");
+    let images = case.durable();
+    case.crash.check(2, &images, 0, &mut rng(2));
+}
+
 /// A member's log fails, so it lacks the record. The unit is stored when superblocks no longer count on that member:
 /// a crash that takes another one would work out what that had from new parity and old data.
 #[test]

@@ -1,24 +1,24 @@
 //! Writing braid's stripe log, for raid4 and raid6.
 //!
 //! ```text
-//!   unit ──▶ a record on each member that it changes ──▶ in place ──▶ durable ──▶ retired
-//!            (of whole stripes without their data)                    by a flush; heads say so
+//!   units ──▶ a record on each member that they change ──▶ in place ──▶ durable ──▶ retired
+//!             (of whole stripes without their data)                     by a flush; heads say so
 //! ```
 //!
 //! Source: the format, and the duties of its writer, in `braid_md::stripe_log`.
 
+mod group;
+mod places;
 mod restart;
 mod share;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use braid_array::geometry::Raid456;
 use braid_array::{Geometry, MemberSpan, Role};
 use braid_block::{Errno, Payload};
 use braid_md::Uuid;
-use braid_md::stripe_log::{BLOCK, Head, Record, Ring, padded};
+use braid_md::stripe_log::{BLOCK, Head, Record, padded};
 use braid_mem::Buf;
 
 use super::{
@@ -31,6 +31,8 @@ use crate::redundant::flush::Durable;
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::plan::compute;
 use crate::signal::Signal;
+use group::{MOST_UNDER_WAY, Queue, Told, Waiting, add_sizes, join_shares};
+use places::{Live, Places};
 use share::{Share, holders_of, shares_of};
 
 /// The logs of all members.
@@ -38,26 +40,11 @@ pub(super) struct Records {
     array_uuid: Uuid,
     area: u64,
     nonce: u64,
-    /// The next sequence.
-    next: Cell<u64>,
-    /// All sequences below are retired, by heads that are durable on all members.
-    tail: Cell<u64>,
-    /// Rings by the member's number.
-    rings: RefCell<BTreeMap<u32, Ring>>,
-    /// Units by sequence, from the tail on.
-    live: RefCell<BTreeMap<u64, Live>>,
+    places: Places,
+    /// Something is in place, or was retired.
     changed: Signal,
+    queue: Queue,
     units: Units,
-}
-
-struct Live {
-    rows: MemberSpan,
-    /// True if no newer record of the rows may exist: a replay would write the newer record over the result of
-    /// this one, from which it was not computed. A record of a whole stripe has no data to replay, and a failed
-    /// unit arrived only in part.
-    is_alone: bool,
-    /// Number of the unit when it was in place.
-    written: Option<u64>,
 }
 
 impl Records {
@@ -66,90 +53,23 @@ impl Records {
             array_uuid,
             area,
             nonce,
-            next: Cell::new(1),
-            tail: Cell::new(1),
-            rings: RefCell::default(),
-            live: RefCell::default(),
+            places: Places::new(area - BLOCK as u64),
             changed: Signal::default(),
+            queue: Queue::default(),
             units,
         }
     }
 
-    fn ring_bytes(&self) -> u64 {
-        self.area - BLOCK as u64
-    }
-
     /// Returns the largest number of rows of a unit of which the ring has room for several.
     fn most_rows_of_part(&self) -> u64 {
-        let most = (self.ring_bytes() / 4).saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        let most = (self.places.ring_bytes() / 4).saturating_sub(BLOCK as u64).max(BLOCK as u64);
         1 << most.ilog2()
     }
 
     /// Returns the largest number of rows of a unit of a whole stripe for which the ring has room.
     fn most_rows_of_whole(&self) -> u64 {
-        let most = self.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        let most = self.places.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
         1 << most.ilog2()
-    }
-
-    /// Starts the log anew: all sequences below `next` are retired.
-    fn start_at(&self, next: u64) {
-        self.next.set(next.max(1));
-        self.tail.set(next.max(1));
-    }
-
-    /// Notes that a unit is in place.
-    fn stored(&self, sequence: u64, written: u64) {
-        if let Some(live) = self.live.borrow_mut().get_mut(&sequence) {
-            live.written = Some(written);
-        }
-        self.changed.notify();
-    }
-
-    /// Returns the first sequence that may be needed, if the units for which `is_durable` holds are durable.
-    fn tail_if(&self, is_durable: impl Fn(u64) -> bool) -> u64 {
-        let live = self.live.borrow();
-        let needed = live.iter().find(|(_, live)| !live.written.is_some_and(&is_durable));
-        needed.map_or(self.next.get(), |(sequence, _)| *sequence)
-    }
-
-    /// Notes that heads with this tail are durable on all members.
-    fn retire_below(&self, tail: u64) {
-        self.tail.set(tail);
-        let mut live = self.live.borrow_mut();
-        *live = live.split_off(&tail);
-        self.rings.borrow_mut().values_mut().for_each(|ring| ring.retire_below(tail));
-        self.changed.notify();
-    }
-
-    /// Returns true if a record of these rows might be replayed. With `only_alone`, only records that must be
-    /// alone count.
-    fn is_live(&self, rows: MemberSpan, only_alone: bool) -> bool {
-        let overlaps = |live: &Live| live.rows.overlaps(rows) && (live.is_alone || !only_alone);
-        self.live.borrow().values().any(overlaps)
-    }
-
-    /// Reserves places for records on all these members, or on none.
-    fn place(
-        &self,
-        rows: MemberSpan,
-        is_alone: bool,
-        records: &[(u32, u64)],
-    ) -> Option<(u64, Vec<u64>)> {
-        let mut rings = self.rings.borrow_mut();
-        for (number, len) in records {
-            let ring = rings.entry(*number).or_insert_with(|| Ring::new(self.ring_bytes()));
-            if !ring.has_room(*len) {
-                return None;
-            }
-        }
-        let sequence = self.next.get();
-        self.next.set(sequence + 1);
-        self.live.borrow_mut().insert(sequence, Live { rows, is_alone, written: None });
-        let places = records.iter().map(|(number, len)| {
-            let ring = rings.get_mut(number).expect("looked at above");
-            ring.place(sequence, *len).expect("there is room")
-        });
-        Some((sequence, places.collect()))
     }
 }
 
@@ -198,13 +118,12 @@ impl Log for Records {
 
     fn in_place(&self, core: &Core, entry: Entry) {
         let written = self.units.count(core, &entry);
-        self.stored(entry.place, written);
+        self.places.stored(entry.place, written);
+        self.changed.notify();
     }
 
     fn failed(&self, core: &Core, entry: Entry) {
-        if let Some(live) = self.live.borrow_mut().get_mut(&entry.place) {
-            live.is_alone = true;
-        }
+        self.places.must_be_alone(entry.place);
         self.in_place(core, entry);
     }
 
@@ -259,31 +178,99 @@ impl Records {
         if !(is_short && Canary::OldRecordsOfStripeKept.is_planted()) {
             self.retire_rows(core, rows, !is_short).await?;
         }
-        let (holders, sequence, places, counted_on) = loop {
-            // The members that superblocks count on are those that get a record: a member without a record
-            // would make the write look as if it never began, or lack it after a replay.
-            let Some(counted_on) = core.counted_on(change.plan.generation) else {
-                return self.replan(core, memory).await;
-            };
-            let holders = holders_of(core, &shares);
-            let lens: Vec<(u32, u64)> =
-                holders.iter().map(|(member, share)| (member.number, shares[*share].len)).collect();
-            match self.place(rows, is_short, &lens) {
-                Some((sequence, places)) => break (holders, sequence, places, counted_on),
-                None => self.retire(core).await?,
-            }
-        };
-        let areas = self.encode(&mut shares, &holders, sequence, &places, memory);
-        let entry = Entry { place: sequence, ..entry };
-        let stored = self.units.store(core, areas, &counted_on).await;
+        let unit = Waiting::new(rows, is_short, shares, change.plan.generation, memory);
+        let entered = self.log_unit(core, unit, entry).await;
         let log_time = core.clock.now() - began;
         self.units.add_cost(|cost| cost.log_time_us += micros(log_time));
-        if let Err(errno) = stored {
-            // The array is stopped, and no group must wait for this unit.
-            self.in_place(core, entry);
-            return Err(errno);
+        entered
+    }
+
+    /// Waits until the records of `unit` are durable. `entry` gets their sequence.
+    ///
+    /// # Errors
+    /// The array is stopped.
+    async fn log_unit(
+        &self,
+        core: &Rc<Core>,
+        unit: Waiting,
+        entry: Entry,
+    ) -> Result<Entered, Errno> {
+        let queue = &self.queue;
+        let told = queue.add(unit);
+        let mut answer = None;
+        let may_write = || queue.under_way.get() < MOST_UNDER_WAY && queue.begins_with(&told);
+        queue
+            .changed
+            .until(|| {
+                answer = told.take();
+                answer.is_some() || may_write()
+            })
+            .await;
+        if answer.is_none() {
+            queue.under_way.set(queue.under_way.get() + 1);
+            self.write_group(core).await;
+            queue.under_way.set(queue.under_way.get() - 1);
+            queue.changed.notify();
+            answer = told.take();
         }
-        Ok(Entered::Logged(entry))
+        match answer.expect("a group tells all of its units") {
+            Told::Logged(sequence) => {
+                let entry = Entry { place: sequence, ..entry };
+                if let Err(errno) = core.fence().await {
+                    // The array is stopped, and nothing must wait for this unit.
+                    self.in_place(core, entry);
+                    return Err(errno);
+                }
+                Ok(Entered::Logged(entry))
+            }
+            Told::Replan(memory) => self.replan(core, memory).await,
+            Told::Failed(errno) => Err(errno),
+        }
+    }
+
+    /// Writes the records of the next group, and tells its units.
+    async fn write_group(&self, core: &Rc<Core>) {
+        let mut group = self.queue.take_group(self.most_rows_of_part());
+        let (holders, sizes, (sequence, places), counted_on) = loop {
+            // The members that superblocks count on are those that get a record: a member without a record
+            // would make the write look as if it never began, or lack it after a replay.
+            let generation = core.roster.generation();
+            let counted_on = core.counted_on(generation);
+            let is_planned = |unit: &Waiting| counted_on.is_some() && unit.generation == generation;
+            let (planned, others): (Vec<_>, Vec<_>) = group.into_iter().partition(is_planned);
+            for Waiting { memory, told, .. } in others {
+                told.set(Some(Told::Replan(memory)));
+            }
+            group = planned;
+            let Some(counted_on) = counted_on.filter(|_| !group.is_empty()) else { return };
+            let mut sizes = Vec::new();
+            group.iter().for_each(|unit| add_sizes(&mut sizes, &unit.shares));
+            let holders = holders_of(core, sizes.iter().map(|size| size.role));
+            let records = holders.iter().map(|(member, index)| (member.number, sizes[*index].len));
+            let live = Live::of(group.iter().map(|unit| unit.rows).collect(), group[0].is_short);
+            match self.places.place(live, &records.collect::<Vec<_>>()) {
+                Some(placed) => break (holders, sizes, placed, counted_on),
+                None => {
+                    if let Err(errno) = self.retire(core).await {
+                        group.iter().for_each(|unit| unit.told.set(Some(Told::Failed(errno))));
+                        return;
+                    }
+                }
+            }
+        };
+        let mut shares = join_shares(&mut group, &sizes);
+        let mut memories = Vec::with_capacity(group.len());
+        let mut tolds = Vec::with_capacity(group.len());
+        for Waiting { memory, told, .. } in group {
+            memories.push(memory);
+            tolds.push(told);
+        }
+        let memory = memories.swap_remove(0);
+        drop(memories);
+        let areas = self.encode(&mut shares, &holders, sequence, &places, memory);
+        // The units find out themselves whether the array has stopped.
+        let _ = self.units.store(core, areas, &counted_on).await;
+        tolds.into_iter().for_each(|told| told.set(Some(Told::Logged(sequence))));
     }
 
     async fn replan(&self, core: &Rc<Core>, memory: Buf) -> Result<Entered, Errno> {
@@ -318,7 +305,7 @@ impl Records {
                 role: share.role.get(),
                 nonce: self.nonce,
                 sequence,
-                tail: self.tail.get(),
+                tail: self.places.tail(),
                 participants,
                 parts: share.parts.clone(),
                 payload_len: share.len as u32,
@@ -348,7 +335,7 @@ impl Records {
         rows: MemberSpan,
         only_alone: bool,
     ) -> Result<(), Errno> {
-        while self.is_live(rows, only_alone) {
+        while self.places.is_live(rows, only_alone) {
             self.retire(core).await?;
         }
         Ok(())
@@ -356,17 +343,17 @@ impl Records {
 
     /// Makes room: units in place become durable, and the heads say so.
     async fn retire(&self, core: &Rc<Core>) -> Result<(), Errno> {
-        let before = self.tail.get();
-        if self.tail_if(|_| true) == before {
+        let before = self.places.tail();
+        if self.places.tail_if(|_| true) == before {
             // All of them are under way.
-            self.changed.until(|| self.tail_if(|_| true) > before).await;
+            self.changed.until(|| self.places.tail_if(|_| true) > before).await;
         }
         let durable = core.settle().await?;
         self.units.forget(&durable);
         {
             let _turn = core.publisher.turn().await;
             core.check_running()?;
-            if self.tail.get() == before {
+            if self.places.tail() == before {
                 let failed = self.store_heads(core, core.publisher.events()).await;
                 core.fail_or_stop(failed);
             }
@@ -378,7 +365,7 @@ impl Records {
     /// Stores the log's heads, with the tail of the log, on all written members. The caller holds the turn to
     /// write metadata. Returns the members that failed.
     async fn store_heads(&self, core: &Rc<Core>, events: u64) -> Failures {
-        let tail = self.tail_if(|written| self.units.is_durable(written));
+        let tail = self.places.tail_if(|written| self.units.is_durable(written));
         let synced = core.publisher.synced(core.agreement.resync());
         let (updated, before) = core.publisher.times();
         let head = |member: Rc<Member>| {
@@ -399,7 +386,8 @@ impl Records {
         let areas = core.roster.written().into_iter().map(head).collect();
         let failed = core.store_metadata("log", areas).await;
         if failed.is_empty() {
-            self.retire_below(tail);
+            self.places.retire_below(tail);
+            self.changed.notify();
         }
         failed
     }

@@ -59,7 +59,7 @@ impl Records {
             logs.push(log);
             areas.push(area);
         }
-        self.start_at(tail);
+        self.places.start_at(tail);
         if !is_dirty {
             return restarted(Outcome::Good(0), found, Vec::new());
         }
@@ -76,7 +76,7 @@ impl Records {
         if Canary::LogNotReplayed.is_planted() {
             replay.transactions.clear();
         }
-        self.start_at(replay.next_sequence);
+        self.places.start_at(replay.next_sequence);
         let unfit = replay_in_place(core, geometry, &replay, &areas).await?;
         // Also without records: the array is in sync now, and that is recorded.
         let count = replay.transactions.len().max(1);

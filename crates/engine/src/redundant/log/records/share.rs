@@ -21,14 +21,17 @@ pub(super) struct Share {
     pub(super) len: u64,
 }
 
-/// Returns the members that get a record of `shares`, each with the index of its share.
-pub(super) fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
+/// Returns the members that get a record of `roles`, each with the index of its role.
+pub(super) fn holders_of(
+    core: &Core,
+    roles: impl Iterator<Item = Role>,
+) -> Vec<(Rc<Member>, usize)> {
     let slots = core.roster.slots();
-    let of_role = |(index, share): (usize, &Share)| {
-        let written = slots[share.role].written();
+    let of_role = |(index, role): (usize, Role)| {
+        let written = slots[role].written();
         written.map(|member| (Rc::clone(member), index)).collect::<Vec<_>>()
     };
-    shares.iter().enumerate().flat_map(of_role).collect()
+    roles.enumerate().flat_map(of_role).collect()
 }
 
 /// Returns the parts of `unit` that each role stores.
