@@ -31,7 +31,7 @@ use crate::redundant::flush::Durable;
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::plan::compute;
 use crate::signal::Signal;
-use group::{MOST_UNDER_WAY, Queue, Told, Waiting, add_sizes, join_shares};
+use group::{Answer, MOST_UNDER_WAY, Queue, Told, Waiting, add_sizes, join_shares};
 use places::{Live, Places};
 use share::{Share, holders_of, shares_of};
 
@@ -259,18 +259,13 @@ impl Records {
             }
         };
         let mut shares = join_shares(&mut group, &sizes);
-        let mut memories = Vec::with_capacity(group.len());
-        let mut tolds = Vec::with_capacity(group.len());
-        for Waiting { memory, told, .. } in group {
-            memories.push(memory);
-            tolds.push(told);
-        }
-        let memory = memories.swap_remove(0);
-        drop(memories);
+        let parts = group.into_iter().map(|unit| (unit.memory, unit.told));
+        let (memories, answers): (Vec<Buf>, Vec<Answer>) = parts.unzip();
+        let memory = memories.into_iter().next().expect("a group has a unit");
         let areas = self.encode(&mut shares, &holders, sequence, &places, memory);
         // The units find out themselves whether the array has stopped.
         let _ = self.units.store(core, areas, &counted_on).await;
-        tolds.into_iter().for_each(|told| told.set(Some(Told::Logged(sequence))));
+        answers.into_iter().for_each(|told| told.set(Some(Told::Logged(sequence))));
     }
 
     async fn replan(&self, core: &Rc<Core>, memory: Buf) -> Result<Entered, Errno> {
