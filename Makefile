@@ -81,20 +81,10 @@ deny:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny --version 0.20.2
 	$(CARGO) deny --locked check
 
-# Everything that must hold. Tests wait for much, so what is checked without them is checked beside them, at the lowest
-# priority; what it says is printed behind. The limit of the whole run, in seconds, is several times what it takes on two
-# cores; each test has a limit of its own in tests/run.toml.
-test: $(TESTS)
-	$(CARGO) fmt --all --check
-	@+$(MAKE) --jobs 2 --keep-going --no-print-directory tests beside
-
-.PHONY: tests beside documented
-tests:
-	MAKEFLAGS= timeout --kill-after 30 3300 $(RUN) --whole
-beside:
-	@nice -n 19 $(MAKE) --no-print-directory check documented >$(TARGET)/check.log 2>&1; status=$$?; \
-	    cat $(TARGET)/check.log; exit $$status
-documented:
+# Everything that must hold. The limit of the whole run, in seconds, is several times what it takes on two cores;
+# each test has a limit of its own in tests/run.toml.
+test: check $(TESTS)
+	timeout --kill-after 30 3300 $(RUN) --whole
 	$(CARGO) test $(FLAGS) --workspace --doc
 
 # Not a file that make knows the age of: cargo does.
