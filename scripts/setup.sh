@@ -136,7 +136,7 @@ for purpose in "${@:-build}"; do
             need chromium chromium
             need '/usr/lib/*/libisal.so.2' libisal2
             need losetup mount
-            need '/usr/lib/llvm-*/lib/libclang*.so*' libclang-dev # bindings of rublk
+            need '/usr/lib/llvm-*/lib/libclang.so' libclang-dev # bindings of rublk
             ;;
         *)
             echo "setup.sh: unknown purpose '$purpose': build, test, foreign, guest, kernels, ceph, lab, demo or bench" >&2

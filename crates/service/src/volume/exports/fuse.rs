@@ -16,8 +16,9 @@ use braid_export_fuse::{
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::device::{self, check_root};
 use super::link::{self, Link};
-use super::{Change, Export, Kind, Prepared, Start, check_root};
+use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::shard::Shard;
@@ -37,9 +38,7 @@ struct Fuse {
 }
 
 struct Facts {
-    path: PathBuf,
-    /// A name of the device that stays.
-    link: Option<PathBuf>,
+    device: device::Facts,
     mount: PathBuf,
     transport: Transport,
 }
@@ -200,25 +199,21 @@ impl Export for Fuse {
         let path = attachment.device().unwrap_or_default();
         let mut warnings = Vec::new();
         let link = link::of(spec, &path, &mut warnings);
-        let named = link.as_ref().map(|link| link.path().to_owned());
+        let device = device::Facts::new(path, link.as_ref());
         // Once in a life.
-        let _ = self.facts.set(Facts { path, link: named, mount: spec.mount.clone(), transport });
+        let _ = self.facts.set(Facts { device, mount: spec.mount.clone(), transport });
         *self.attached() = Some(Attached { attachment, _link: link });
         Ok(warnings)
     }
 
     fn status(&self) -> ExportStatus {
-        let text = |path: &PathBuf| path.display().to_string();
         let facts = self.facts.get();
         ExportStatus {
-            kind: "fuse".to_owned(),
-            address: facts.map(|facts| text(&facts.path)).unwrap_or_default(),
-            link: facts.and_then(|facts| facts.link.as_ref()).map(text),
-            mount: facts.map(|facts| text(&facts.mount)),
+            mount: facts.map(|facts| facts.mount.display().to_string()),
             transport: facts.map(|facts| name_of(facts.transport).to_owned()),
             counts: self.counts.read(),
             io: self.asked.read().into(),
-            ..ExportStatus::default()
+            ..device::Facts::status(facts.map(|facts| &facts.device), "fuse")
         }
     }
 
@@ -285,5 +280,5 @@ fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, Expor
         link::remove(link, path);
     }
     let device = path.unwrap_or_else(|| PathBuf::from("its device"));
-    Ok(Some(super::told_of_left(&device, &forced.unmounted)))
+    Ok(Some(device::told_of_left(&device, &forced.unmounted)))
 }

@@ -17,6 +17,7 @@
 //! A new kind of export is a file here and a line in [`KINDS`].
 
 mod clear;
+mod device;
 mod fuse;
 mod link;
 mod mounted;
@@ -26,7 +27,7 @@ mod ublk;
 mod vhost;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::Sender;
 
 use braid_block::Limits;
@@ -200,35 +201,5 @@ impl Exports {
     /// One stays, as do those that were started before it: never by force.
     pub(super) fn take_down(&self, force: bool) -> Result<(), ExportError> {
         self.0.iter().rev().try_for_each(|export| export.take_down(force))
-    }
-}
-
-/// # Errors
-/// Another user cannot make block devices.
-fn check_root() -> Result<(), ExportError> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let why = "only root can attach a volume as a block device: --attach none serves it over NBD";
-    Err(ExportError::failed(why))
-}
-
-/// Bytes that a block device reads ahead: two stripes, so that all members read while the first are used
-/// (drivers/md/raid0.c, `raid0_run`).
-fn read_ahead(limits: &Limits) -> u64 {
-    (2 * u64::from(limits.optimal_io)).max(braid_sys::loop_device::READ_AHEAD)
-}
-
-/// Tells of a device that a killed process left, and of what was mounted on it.
-fn told_of_left(device: &Path, points: &[PathBuf]) -> String {
-    let device = device.display();
-    let gone = format!("{device}, which a process that was killed had left, was taken away");
-    let points: Vec<String> = points.iter().map(|point| point.display().to_string()).collect();
-    match points.is_empty() {
-        true => gone,
-        false => format!(
-            "{gone}, and what was mounted on it: {}; check that file system before it is mounted again",
-            points.join(", ")
-        ),
     }
 }

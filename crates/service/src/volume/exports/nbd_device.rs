@@ -12,7 +12,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,12 +24,12 @@ use braid_export_nbd::{Bounds, Counters, Counts, Overlaps, Server, Visitor};
 use braid_nbd::client::{ClientConfig, ClientError, ClientHandshake, ClientNegotiated, ClientStep};
 use braid_nbd::protocol::ReplyStyle;
 use braid_nbd::protocol::constants::{NBD_FLAG_CAN_MULTI_CONN, NBD_FLAG_READ_ONLY};
-use braid_probe::Holder;
 use braid_sys::nbd_device as kernel;
 
+use super::device::{self, Facts, check_root, claim, read_ahead};
 use super::link::{self, Link, has_client};
 use super::mounted::{self, mount_points, unmount};
-use super::{Change, Export, Kind, Prepared, Start, check_root, read_ahead};
+use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Counters as _, Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::shard::Shard;
@@ -42,8 +41,6 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left, takes_over: |_| false 
 
 /// Time limit of the handshake, of the device's start, and of its end.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Time that programs have which look at every new device (udev, blkid) to close it.
-const LOOK: Duration = Duration::from_secs(1);
 /// Bytes that a socket may hold: two of the longest usual requests.
 const SEND_BUFFER: usize = 2 << 20;
 
@@ -56,12 +53,6 @@ struct NbdDevice {
     /// Set at the start.
     facts: OnceLock<Facts>,
     attached: Mutex<Option<Attached>>,
-}
-
-struct Facts {
-    path: PathBuf,
-    /// A name of the device that stays.
-    link: Option<PathBuf>,
 }
 
 /// A device that runs.
@@ -183,12 +174,6 @@ fn shake_hands(mut socket: &UnixStream) -> io::Result<ClientNegotiated> {
     }
 }
 
-/// Opens the device for this process alone, which the kernel refuses while it is mounted or claimed otherwise.
-fn claim(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::EXCL.bits().cast_signed();
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
-}
-
 /// Gives the connections to a device that is free. Returns its path, and the device.
 fn take_free(sockets: &[UnixStream]) -> Result<(PathBuf, File), ExportError> {
     for number in 0.. {
@@ -283,24 +268,18 @@ impl Export for NbdDevice {
             warnings.push(Warning::lasting(text));
         }
         let link = link::of(spec, &path, &mut warnings);
-        let named = link.as_ref().map(|link| link.path().to_owned());
         // Once in a life.
-        let _ = self.facts.set(Facts { path: path.clone(), link: named });
+        let _ = self.facts.set(Facts::new(path.clone(), link.as_ref()));
         *self.attached() = Some(Attached { path, running, block, flags, note, _link: link });
         Ok(warnings)
     }
 
     fn status(&self) -> ExportStatus {
-        let text = |path: &PathBuf| path.display().to_string();
-        let facts = self.facts.get();
         let counts = self.counts.get().into_iter().flatten();
         ExportStatus {
-            kind: "nbd-device".to_owned(),
-            address: facts.map(|facts| text(&facts.path)).unwrap_or_default(),
-            link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             counts: counts.fold(Counts::default(), |sum, one| sum.plus(one.read())),
             io: self.asked.read().into(),
-            ..ExportStatus::default()
+            ..Facts::status(self.facts.get(), "nbd-device")
         }
     }
 
@@ -310,7 +289,7 @@ impl Export for NbdDevice {
 
     fn users(&self) -> Result<Vec<String>, ExportError> {
         match &*self.attached() {
-            Some(attached) => Ok(holders(&attached.path)?.iter().map(Holder::to_string).collect()),
+            Some(attached) => Ok(device::texts(&device::holders(&attached.path)?)),
             None => Ok(Vec::new()),
         }
     }
@@ -337,25 +316,13 @@ impl Export for NbdDevice {
     fn check_unused(&self) -> Result<(), ExportError> {
         let attached = self.attached();
         let Some(Attached { path, .. }) = &*attached else { return Ok(()) };
-        let deadline = Instant::now() + LOOK;
-        loop {
-            let holders = holders(path)?;
-            if holders.is_empty() {
-                return Ok(());
-            }
-            if holders.iter().any(Holder::is_exclusive) || Instant::now() >= deadline {
-                let holders: Vec<String> = holders.iter().map(Holder::to_string).collect();
-                let text = format!("{} is in use: {}", path.display(), holders.join(", "));
-                return Err(ExportError::InUse { text, holders });
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        device::check_unused(path)
     }
 
     fn take_down(&self, force: bool) -> Result<(), ExportError> {
         let mut slot = self.attached();
         let Some(Attached { path, running, note, .. }) = &*slot else { return Ok(()) };
-        let Running { device, ended, is_ending } = running;
+        let Running { device: running, ended, is_ending } = running;
         // Kept until the device is away: nothing is mounted on it meanwhile.
         let claimed = if force {
             if !mounted::save(path) {
@@ -363,20 +330,24 @@ impl Export for NbdDevice {
             }
             None
         } else {
-            let in_use = |error: io::Error| ExportError::InUse {
-                text: format!("{} is in use: {error}", path.display()),
-                holders: Vec::new(),
-            };
-            let claimed = claim(path).map_err(in_use)?;
+            let claimed = claim(path).map_err(|error| device::in_use(path, &error))?;
             // Programs that have closed it may have left pages, since this process has it open.
             claimed.sync_all().map_err(ExportError::failed)?;
             Some(claimed)
         };
         is_ending.store(true, Ordering::SeqCst);
-        let left = kernel::disconnect(&**device);
+        let left = kernel::disconnect(&**running);
         let is_over = || ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Disconnected);
         if left.is_err() || !is_over() {
-            kernel::clear(&**device).map_err(ExportError::failed)?;
+            match kernel::clear(&**running) {
+                Ok(()) => {}
+                // The device goes with the process.
+                Err(error) if force => eprintln!("{}: {error}", path.display()),
+                Err(error) => {
+                    is_ending.store(false, Ordering::SeqCst);
+                    return Err(ExportError::failed(error));
+                }
+            }
         }
         drop(claimed);
         // The next process looks at the device that it names.
@@ -384,14 +355,6 @@ impl Export for NbdDevice {
         *slot = None;
         Ok(())
     }
-}
-
-/// The users of the device, without this process, which runs it.
-fn holders(path: &Path) -> Result<Vec<Holder>, ExportError> {
-    let own = std::process::id();
-    let found = braid_probe::find_users(path).map_err(ExportError::failed)?.holders;
-    let is_own = |holder: &Holder| matches!(holder, Holder::Process { pid, .. } if *pid == own);
-    Ok(found.into_iter().filter(|holder| !is_own(holder)).collect())
 }
 
 /// Takes away what is mounted on a device that a killed process left. The kernel has let go of the device itself, and a
@@ -413,5 +376,5 @@ fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, Expor
         link::remove(link, &path);
     }
     std::fs::remove_file(&note).map_err(ExportError::failed)?;
-    Ok(Some(super::told_of_left(&path, &points)))
+    Ok(Some(device::told_of_left(&path, &points)))
 }

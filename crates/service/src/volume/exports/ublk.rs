@@ -14,12 +14,11 @@
 
 mod notes;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,15 +27,15 @@ use std::time::{Duration, Instant};
 use braid_block::Limits;
 use braid_device::Tally;
 use braid_export_ublk::{self as ublk, Counters, Counts, Device, State};
-use braid_probe::Holder;
 use braid_stack::{Node, Stack};
 
 pub(in crate::volume) use notes::keep_inside;
 use notes::{forget, half_taken, note, taking_note};
 
+use super::device::{self, Facts, check_root, read_ahead};
 use super::link::{self, Link};
 use super::mounted::{mount_points, save, unmount};
-use super::{Change, Export, Kind, Prepared, Start, check_root, read_ahead};
+use super::{Change, Export, Kind, Prepared, Start};
 use crate::control::{Counters as _, Event, ExportStatus};
 use crate::volume::error::{ExportError, RunError};
 use crate::volume::spec::{Spec, Way};
@@ -46,8 +45,6 @@ pub(super) const KIND: Kind = Kind { prepare, clear_left, takes_over };
 
 /// Time limit for the shards to close a device that was stopped, and for its node in /dev to come.
 const CLOSE: Duration = Duration::from_secs(10);
-/// Time that programs have which look at every new device (udev, blkid) to close it.
-const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 struct Ublk {
@@ -58,12 +55,6 @@ struct Ublk {
     /// Set at the start.
     facts: OnceLock<Facts>,
     attached: Mutex<Option<Attached>>,
-}
-
-struct Facts {
-    path: PathBuf,
-    /// A name of the device that stays.
-    link: Option<PathBuf>,
 }
 
 /// A device that is served.
@@ -289,25 +280,19 @@ impl Export for Ublk {
             warnings.push(Warning::lasting(text));
         }
         let link = link::of(spec, &path, &mut warnings);
-        let named = link.as_ref().map(|link| link.path().to_owned());
         // Once in a life.
-        let _ = self.facts.set(Facts { path, link: named });
+        let _ = self.facts.set(Facts::new(path, link.as_ref()));
         let _ = self.counts.set(serving.counts.clone());
         *self.attached() = Some(Attached { device, serving, _link: link });
         Ok(warnings)
     }
 
     fn status(&self) -> ExportStatus {
-        let text = |path: &PathBuf| path.display().to_string();
-        let facts = self.facts.get();
         let counts = self.counts.get().into_iter().flatten();
         ExportStatus {
-            kind: "ublk".to_owned(),
-            address: facts.map(|facts| text(&facts.path)).unwrap_or_default(),
-            link: facts.and_then(|facts| facts.link.as_ref()).map(text),
             counts: counts.fold(Counts::default(), |sum, queue| sum.plus(queue.read())),
             io: self.asked.read().into(),
-            ..ExportStatus::default()
+            ..Facts::status(self.facts.get(), "ublk")
         }
     }
 
@@ -316,8 +301,8 @@ impl Export for Ublk {
     }
 
     fn users(&self) -> Result<Vec<String>, ExportError> {
-        let Some(device) = self.device() else { return Ok(Vec::new()) };
-        Ok(holders(&device)?.iter().map(ToString::to_string).collect())
+        let Some(attached) = self.device() else { return Ok(Vec::new()) };
+        Ok(device::texts(&device::holders(&attached.path())?))
     }
 
     fn follow(&self, change: Change) -> io::Result<Option<String>> {
@@ -342,20 +327,8 @@ impl Export for Ublk {
     }
 
     fn check_unused(&self) -> Result<(), ExportError> {
-        let Some(device) = self.device() else { return Ok(()) };
-        let deadline = Instant::now() + LOOK;
-        loop {
-            let holders = holders(&device)?;
-            if holders.is_empty() {
-                return Ok(());
-            }
-            if holders.iter().any(Holder::is_exclusive) || Instant::now() >= deadline {
-                let holders: Vec<String> = holders.iter().map(ToString::to_string).collect();
-                let text = format!("{} is in use: {}", device.path().display(), holders.join(", "));
-                return Err(ExportError::InUse { text, holders });
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let Some(attached) = self.device() else { return Ok(()) };
+        device::check_unused(&attached.path())
     }
 
     fn take_down(&self, force: bool) -> Result<(), ExportError> {
@@ -364,7 +337,10 @@ impl Export for Ublk {
         // Kept until the device is away: nothing is mounted on it meanwhile.
         let claim = match force {
             true => None,
-            false => Some(claim(device)?),
+            false => {
+                let path = device.path();
+                Some(device::claim(&path).map_err(|error| device::in_use(&path, &error))?)
+            }
         };
         if force && !save(&device.path()) {
             eprintln!("detached by force: what the kernel had not written yet is lost");
@@ -387,20 +363,6 @@ impl Export for Ublk {
     }
 }
 
-/// Opens the device for this process alone.
-fn claim(device: &Device) -> Result<File, ExportError> {
-    let path = device.path();
-    let flags = rustix::fs::OFlags::EXCL.bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(|error| {
-        let text = format!("{} is in use: {error}", path.display());
-        ExportError::InUse { text, holders: Vec::new() }
-    })
-}
-
-fn holders(device: &Device) -> Result<Vec<Holder>, ExportError> {
-    Ok(braid_probe::find_users(&device.path()).map_err(ExportError::failed)?.holders)
-}
-
 /// Takes away a device that a killed process left. No process serves it, so a file system that is mounted on it answers
 /// with errors, and is taken away with it.
 fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, ExportError> {
@@ -417,5 +379,5 @@ fn clear_left(mount: &Path, link: Option<&Path>) -> Result<Option<String>, Expor
     if let Some(link) = link {
         link::remove(link, &path);
     }
-    Ok(Some(super::told_of_left(&path, &points)))
+    Ok(Some(device::told_of_left(&path, &points)))
 }
